@@ -1,0 +1,52 @@
+"""Errors that the scheduler's core raises, and the reasons with which it refuses.
+
+    SchedulerError
+    ├── RequestError            the caller can fix it; the state is unchanged
+    │   ├── JobUnknown          no such job, or its retention is over
+    │   └── SnapshotRejected    not a snapshot of this version of the core
+    └── CoreBug                 an invariant broke: stop, do not continue
+
+A submission is never answered by an exception: it may have to wait for the store, so its
+answer is an effect (`Accept` or `Refuse`). Nothing here names gRPC.
+"""
+
+from __future__ import annotations
+
+REFUSALS = frozenset(
+    {
+        "UNKNOWN_CIRCUIT",
+        "UNKNOWN_FORMAT",
+        "BAD_INPUT",
+        "TOO_LARGE_FOR_FLEET",
+        "QUEUE_FULL",
+        "STORE_BEHIND",
+    }
+)
+"""Every `Refuse.reason`; the last two carry a retry delay."""
+
+
+class SchedulerError(Exception):
+    """Base of every error the core raises; never raised itself."""
+
+
+class RequestError(SchedulerError):
+    """The request cannot be served; the core's state is unchanged."""
+
+
+class JobUnknown(RequestError):  # noqa: N818
+    """No job has that id."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"job {job_id!r} is unknown: it never existed or its retention is over")
+        self.job_id = job_id
+
+
+class SnapshotRejected(RequestError):  # noqa: N818
+    """The bytes are not a snapshot that this core can restore."""
+
+
+class CoreBug(SchedulerError):  # noqa: N818
+    """An invariant of the core does not hold.
+
+    Raised instead of `assert`, so that `python -O` cannot remove it.
+    """
