@@ -1,0 +1,184 @@
+"""Configuration: one TOML file with a table for each program, strict, overridden by environment.
+
+Sources, the last one wins: defaults, the program's table of the file, environment variables
+`PARTITA_<PROGRAM>__<KEY>`, values given in code (command line flags). Sizes and durations are
+written with units. An unknown key is an error that names the nearest known one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from pydantic import BeforeValidator, PlainSerializer, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from partita.service.sizes import parse_duration, parse_size
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class ConfigError(Exception):
+    """The configuration is wrong; the message names the file, the key, the value and the cure."""
+
+
+def _size(value: object) -> object:
+    return parse_size(value) if isinstance(value, str) else value
+
+
+def _duration(value: object) -> object:
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+def _exact(value_bytes: int) -> str:
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value_bytes and value_bytes % factor == 0:
+            return f"{value_bytes // factor}{unit}"
+    return f"{value_bytes}B"
+
+
+def _exact_duration(value_ns: int) -> str:
+    parts = ""
+    for unit, factor in (
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1000),
+        ("ms", 1),
+    ):
+        count, value_ns = divmod(value_ns, factor * 10**6)
+        parts += f"{count}{unit}" if count else ""
+    return parts or "0"
+
+
+Size = Annotated[int, BeforeValidator(_size), PlainSerializer(_exact, when_used="json")]
+"""Bytes; in files and environment a text like "64GiB"."""
+
+Duration = Annotated[
+    int, BeforeValidator(_duration), PlainSerializer(_exact_duration, when_used="json")
+]
+"""Nanoseconds; in files and environment a text like "5m"."""
+
+
+class ProgramConfig(BaseSettings):
+    """Base of a program's configuration: flat keys, frozen, unknown ones refused.
+
+    A subclass sets `table`, the name of its TOML table and of its environment prefix, and gives
+    every field a description and a default.
+    """
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, validate_default=True)
+    table: ClassVar[str]
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take values from code only: `load` has merged the sources before."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
+
+C = TypeVar("C", bound=ProgramConfig)
+
+
+def read_file(path: Path, tables: set[str]) -> dict[str, dict[str, Any]]:
+    """Return the tables of a configuration file.
+
+    Args:
+        path: the TOML file.
+        tables: the names that may occur.
+
+    Raises:
+        ConfigError: not readable, not TOML, or a table of another name.
+    """
+    try:
+        content = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from error
+    for name, value in content.items():
+        if name not in tables:
+            raise ConfigError(f"{path}: unknown table or key {name!r}{_nearest(name, tables)}")
+        if not isinstance(value, dict):
+            raise ConfigError(f"{path}: {name} must be a table: write [{name}]")
+    return content
+
+
+def load(model: type[C], table: dict[str, Any], source: str, **given: Any) -> C:
+    """Return the configuration of one program.
+
+    Args:
+        model: its class.
+        table: its table of the file; {} if there is none.
+        source: what to call the file in errors.
+        given: values that win over everything; None = not given.
+
+    Raises:
+        ConfigError: an unknown key or a wrong value.
+    """
+    known = set(model.model_fields)
+    for key in table:
+        if key not in known:
+            raise ConfigError(
+                f"{source}: [{model.table}] unknown key {key!r}{_nearest(key, known)}"
+            )
+    prefix = f"PARTITA_{model.table.upper()}__"
+    try:
+        merged = {
+            **table,
+            **EnvSettingsSource(model, env_prefix=prefix)(),
+            **{key: value for key, value in given.items() if value is not None},
+        }
+        return model(**merged)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        text = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(
+            f"{source} or {prefix}{key.upper()}: [{model.table}] {key} = {first['input']!r}: {text}"
+        ) from error
+
+
+def default_toml(models: list[type[ProgramConfig]]) -> str:
+    """Return a commented configuration file that holds every key with its default."""
+    return "\n".join(_table(model, None) for model in models)
+
+
+def show_toml(config: ProgramConfig) -> str:
+    """Return the configuration in force as a table of TOML."""
+    return _table(type(config), config)
+
+
+def _table(model: type[ProgramConfig], config: ProgramConfig | None) -> str:
+    values = (config or model.model_construct()).model_dump(mode="json")
+    lines = [f"[{model.table}]"]
+    for name, field in model.model_fields.items():
+        if config is None:
+            lines += [
+                "",
+                f"# {field.description}",
+                f"# PARTITA_{model.table.upper()}__{name.upper()}",
+            ]
+        value = values[name]
+        lines.append(f"# {name} =" if value is None else f"{name} = {json.dumps(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _nearest(name: str, known: set[str]) -> str:
+    close = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(known))}"
