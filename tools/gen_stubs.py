@@ -1,4 +1,4 @@
-"""Write the Python stubs of every .proto under protos/ into services/, or check that they are current.
+"""Write the Python stubs of every .proto into services/, or check that they are current.
 
 `python tools/gen_stubs.py` writes; `--check` compares and exits 1 with the names that differ.
 The generator is the pinned grpcio-tools of requirements/dev.txt.
@@ -42,12 +42,14 @@ def generate(out: Path) -> list[Path]:
 def stale(fresh: Path, names: list[Path]) -> list[str]:
     """Return what differs between the committed stubs and the fresh ones."""
     wrong = [
-        str(name)
-        for name in names
-        if not (SERVICES / name).is_file()
-        or (SERVICES / name).read_bytes() != (fresh / name).read_bytes()
+        str(path)
+        for path in names
+        if not (SERVICES / path).is_file()
+        or (SERVICES / path).read_bytes() != (fresh / path).read_bytes()
     ]
-    committed = {p.relative_to(SERVICES) for p in SERVICES.rglob("*_pb2*.py*") if p.suffix != ".pyc"}
+    committed = {
+        p.relative_to(SERVICES) for p in SERVICES.rglob("*_pb2*.py*") if p.suffix != ".pyc"
+    }
     return wrong + [f"{name} (no .proto makes it)" for name in sorted(committed - set(names))]
 
 
@@ -61,8 +63,8 @@ def main() -> int:
         names = generate(fresh)
         if check:
             wrong = stale(fresh, names)
-            for name in wrong:
-                print(f"stale stub: services/{name}; run `make stubs`", file=sys.stderr)
+            for stub in wrong:
+                print(f"stale stub: services/{stub}; run `make stubs`", file=sys.stderr)
             return 1 if wrong else 0
         for name in names:
             target = SERVICES / name
