@@ -1,0 +1,17 @@
+;; The outside of a circom 1 witness program: no getVersion, signals by offset, other imports.
+(module
+  (import "runtime" "error" (func (param i32 i32 i32 i32 i32 i32)))
+  (import "runtime" "log" (func (param i32)))
+  (import "runtime" "logGetSignal" (func (param i32 i32)))
+  (import "runtime" "logSetSignal" (func (param i32 i32)))
+  (import "runtime" "logStartComponent" (func (param i32)))
+  (import "runtime" "logFinishComponent" (func (param i32)))
+  (memory (export "memory") 1)
+  (func (export "init") (param i32))
+  (func (export "getFrLen") (result i32) i32.const 40)
+  (func (export "getNVars") (result i32) i32.const 4)
+  (func (export "getPRawPrime") (result i32) i32.const 0)
+  (func (export "getPWitness") (param i32) (result i32) i32.const 0)
+  (func (export "getWitnessBuffer") (result i32) i32.const 0)
+  (func (export "getSignalOffset32") (param i32 i32 i32 i32))
+  (func (export "setSignal") (param i32 i32 i32 i32)))
