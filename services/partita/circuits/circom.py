@@ -91,7 +91,10 @@ class CircomSynthesizer:
         self, run: ProgramRun, signals: Mapping[str, Signal], hashes: Mapping[str, int]
     ) -> None:
         sizes = {name: _signal_size(run, hashes[name]) for name in signals}
-        unknown = tuple(name for name, size in sizes.items() if size < 0)
+        # A program says 0 of a name that it does not know, as it does of an empty array.
+        unknown = tuple(
+            name for name, size in sizes.items() if size < 0 or (size == 0 and signals[name].values)
+        )
         if unknown:
             raise CircuitInputError(
                 f"unknown inputs: {_listed(unknown)}{self._inputs_note(run)}", unknown
@@ -124,7 +127,7 @@ class CircomSynthesizer:
 
     def _input_names(self, run: ProgramRun) -> tuple[str, ...]:
         """The names of the inputs, if the circuit has a .sym file."""
-        return tuple(name for name in self._shapes or () if _signal_size(run, fnv1a_64(name)) >= 0)
+        return tuple(name for name in self._shapes or () if _signal_size(run, fnv1a_64(name)) > 0)
 
     def _inputs_note(self, run: ProgramRun) -> str:
         names = self._input_names(run)
