@@ -143,7 +143,7 @@ class LoadedKey(Protocol):
         """The sum of scalars[start + i] · query[i] over 0 <= i < count, in device form.
 
         Args:
-            query: the points; count is their number.
+            query: the points, at least count of them.
             scalars: not consumed.
             start: the index of the first scalar.
             count: the number of terms; 0 gives infinity.

@@ -118,9 +118,11 @@ class ReferenceKey:
         part = _values(scalars)[start : start + count]
         if query is Query.B2:
             g2 = self._curve.g2
-            return Ready(g2.to_device(g2.sum_of_products(zip(self._b2, part, strict=True))))
+            return Ready(g2.to_device(g2.sum_of_products(zip(self._b2[:count], part, strict=True))))
         g1 = self._curve.g1
-        return Ready(g1.to_device(g1.sum_of_products(zip(self._g1[query], part, strict=True))))
+        return Ready(
+            g1.to_device(g1.sum_of_products(zip(self._g1[query][:count], part, strict=True)))
+        )
 
     def release(self) -> None:
         """Forget the points."""
