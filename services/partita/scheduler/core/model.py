@@ -262,8 +262,6 @@ class HeldLease:
     held: Bytes
     permille: int = 0
     outcome: Proved | Failure | None = None
-    peak: Bytes = NOTHING
-    """Measured peak that comes with a RESOURCE failure; zero where unknown."""
 
 
 @dataclass(frozen=True, slots=True)

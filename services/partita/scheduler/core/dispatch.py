@@ -1,0 +1,160 @@
+"""The dispatcher: the only place that grants.
+
+The least waiting partition takes, among the provers that accept it, the best one with a slot
+and the bytes. If none has, all provers it would accept are *claimed*: nothing behind it starts
+there, so on each prover nobody overtakes. A head that no prover accepts delays nobody.
+Nothing is popped before it is reserved: pop, reserve and lease are one step.
+
+Cost of a turn: O(1) if no unclaimed prover has an open slot; otherwise the heads of the lanes
+(a handful), each against the provers that offer its circuit. Never all partitions.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from partita.scheduler.core import acceptance, keys, leases
+from partita.scheduler.core.model import Priority
+from partita.scheduler.core.state import State
+from partita.scheduler.core.tables import LaneKey, Partition, Session
+
+_CRITICAL_CLASS = -Priority.CRITICAL
+
+
+def dispatch(state: State) -> None:
+    """Grant whatever may start now; a second call in a row grants nothing."""
+    state.want_dispatch = False
+    if not state.open_sessions or not state.queue.size:
+        return
+    claimed: set[int] = set()
+    heads = state.queue.heads()
+    while heads and _somebody_is_open(state, claimed, critical=heads[0][0][0] == _CRITICAL_CLASS):
+        _, lane = heapq.heappop(heads)
+        part = state.queue.lanes[lane].head()
+        best = _best_ready(state, part, lane, claimed)
+        if best is not None:
+            session, slot = best
+            leases.grant(state, session, part, express=slot == "express", alone=lane.alone)
+            rest = state.queue.lanes.get(lane)
+            if rest is not None:
+                heapq.heappush(heads, (rest.head().key, lane))
+            continue
+        want = wanted(state, part, lane)
+        _prepare(state, part, lane, want, claimed)
+        claimed.update(session.number for session in want)
+
+
+def _somebody_is_open(state: State, claimed: set[int], *, critical: bool) -> bool:
+    sessions = state.open_sessions if critical else state.open_normal
+    if len(sessions) > len(claimed):
+        return True
+    return any(number not in claimed for number in sessions)
+
+
+def wanted(state: State, part: Partition, lane: LaneKey) -> list[Session]:
+    """Return the candidates that are hot for a head, or cold where the switch pays."""
+    found = acceptance.candidates(state, lane)
+    factor = state.config.key_switch_factor
+    if factor == 0:
+        # Strict order: the head is older than what waits for any other key, so it always pays.
+        return found
+    manifest = lane.manifest_sha256
+    hot = [session for session in found if acceptance.is_hot(session, manifest)]
+    return [
+        session
+        for session in found
+        if acceptance.is_hot(session, manifest) or _pays(state, session, part, lane, len(hot))
+    ]
+
+
+def _pays(state: State, session: Session, part: Partition, lane: LaneKey, n_hot: int) -> bool:
+    """Tell whether loading the key on a cold prover pays (rules a to d)."""
+    if n_hot == 0:
+        return True
+    own = [
+        oldest
+        for manifest, entry in session.keys.items()
+        if entry.hot and (oldest := state.queue.oldest_of(manifest)) is not None
+    ]
+    if not own:
+        return True
+    oldest = min(own, key=lambda other: other.key)
+    if part.job.priority > oldest.job.priority:
+        return True
+    offer = session.offers[lane.manifest_sha256]
+    older = state.queue.ahead(oldest.key[0], oldest.key[1], lane.manifest_sha256)
+    return older * offer.expected_ns > state.config.key_switch_factor * offer.load_time_ns * n_hot
+
+
+def _best_ready(
+    state: State, part: Partition, lane: LaneKey, claimed: set[int]
+) -> tuple[Session, str] | None:
+    """Return the best session that can start the head now, with the kind of slot."""
+    priority = part.job.priority
+    pool = state.open_sessions if priority is Priority.CRITICAL else state.open_normal
+    ready: list[tuple[tuple[bool, int, int, str], Session, str]] = []
+    for number in pool:
+        if number in claimed:
+            continue
+        session = state.sessions[number]
+        slot = acceptance.slot_for(state, session, priority, lane.alone)
+        offer = acceptance.usable_offer(state, session, lane)
+        if not slot or offer is None or not acceptance.could_hold(state, session, offer):
+            continue
+        if acceptance.needed(state, session, offer).fits(session.ledger.room()):
+            ready.append((_rank(session, lane), session, slot))
+    if not ready:
+        return None
+    if lane.excluded or state.config.key_switch_factor:
+        allowed = {session.number for session in wanted(state, part, lane)}
+        ready = [entry for entry in ready if entry[1].number in allowed]
+    best = min(ready, key=lambda entry: entry[0], default=None)
+    return None if best is None else (best[1], best[2])
+
+
+def _rank(session: Session, lane: LaneKey) -> tuple[bool, int, int, str]:
+    """Order ready sessions: hot, fewest bytes to load, least loaded, id."""
+    load = acceptance.to_load(session, session.offers[lane.manifest_sha256])
+    return (
+        not acceptance.is_hot(session, lane.manifest_sha256),
+        load.host + load.device,
+        session.used_slots + session.used_express,
+        session.prover_id,
+    )
+
+
+def _prepare(
+    state: State, part: Partition, lane: LaneKey, want: list[Session], claimed: set[int]
+) -> None:
+    """Let one prover evict idle keys for the head, if that is what it waits for."""
+    bound = state.sessions.get(part.preparing) if part.preparing is not None else None
+    if bound is not None:
+        if bound in want:
+            keys.evict_for(state, bound)
+            return
+        leases.unbind(state, part)
+    able = [
+        session
+        for session in want
+        if session.number not in claimed
+        and session.preparing is None
+        and acceptance.slot_for(state, session, part.job.priority, lane.alone)
+        and acceptance.needs_eviction(state, session, session.offers[lane.manifest_sha256])
+    ]
+    if not able:
+        return
+    best = min(able, key=lambda session: _rank(session, lane))
+    best.preparing = part
+    part.preparing = best.number
+    keys.evict_for(state, best)
+
+
+def startable(state: State) -> Partition | None:
+    """Return a partition that `dispatch` would grant now; asked by `check`, grants nothing."""
+    claimed: set[int] = set()
+    for _, lane in state.queue.heads():
+        part = state.queue.lanes[lane].head()
+        if _best_ready(state, part, lane, claimed) is not None:
+            return part
+        claimed.update(session.number for session in wanted(state, part, lane))
+    return None
