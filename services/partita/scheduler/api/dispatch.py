@@ -1,0 +1,167 @@
+"""DispatchService: the streams of provers, between protobuf and the mailboxes of `sessions`.
+
+The prover speaks first: Hello, then Actual. A stream ends when the prover half-closes, breaks a
+bound, or the core closes it; each end has one code and reason, from the table in `status`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+
+from partita.scheduler.api.peer import CONTRACT, actual_of, desired_message, hello_of, negotiate
+from partita.scheduler.api.status import REASONS, bad, refusal
+from partita.scheduler.api.translate import duration
+from partita.scheduler.catalogue import CatalogueWatcher
+from partita.scheduler.engine import Engine
+from partita.scheduler.sessions import Link
+from partita.service import logs
+from partita.service.grpcio import RpcError, abort
+from partita.v1 import dispatch_pb2, dispatch_pb2_grpc
+
+Context = grpc.aio.ServicerContext[dispatch_pb2.WorkRequest, dispatch_pb2.WorkResponse]
+
+_log = logs.get("dispatch")
+
+
+class DispatchService(dispatch_pb2_grpc.DispatchServiceServicer):
+    """Connects provers.
+
+    Args:
+        engine: owns the core.
+        catalogue: its revision goes into the greeting.
+        epoch: of this start of the scheduler.
+        beat_ns: how often a prover must speak.
+    """
+
+    def __init__(
+        self, engine: Engine, catalogue: CatalogueWatcher, *, epoch: int, beat_ns: int
+    ) -> None:
+        self._engine = engine
+        self._catalogue = catalogue
+        self._epoch = epoch
+        self._beat_ns = beat_ns
+        self.draining = False
+        """Set when the scheduler stops: no stream begins any more."""
+
+    async def Work(self, _requests: object, context: Context) -> None:  # noqa: N802
+        """See the service's definition."""
+        try:
+            if self.draining:
+                raise refusal("DRAINING")
+            first = await self._first(context)
+            link = self._open(first)
+            clean = False
+            try:
+                clean = await self._serve(link, context)
+            finally:
+                self._engine.post(self._engine.sessions.closed(link, clean=clean))
+                _log.info(
+                    "prover.disconnected",
+                    prover_id=link.prover_id,
+                    session=link.number,
+                    clean=clean,
+                    reason=link.reason,
+                )
+        except RpcError as error:
+            _log.warning("prover.refused", reason=error.reason, message=error.message)
+            await abort(context, error)
+
+    async def _first(self, context: Context) -> dispatch_pb2.Hello:
+        message: Any = await context.read()
+        if message is grpc.aio.EOF or message.WhichOneof("message") != "hello":
+            raise bad("message", "the first message of a stream must be hello")
+        if negotiate(message.hello) is None:
+            raise refusal(
+                "CONTRACT_MISMATCH",
+                f"the prover speaks contract revisions {message.hello.contract_min} to "
+                f"{message.hello.contract_max}, this scheduler {CONTRACT}: install a version "
+                "that shares one",
+                metadata={"contract": str(CONTRACT)},
+            )
+        hello: dispatch_pb2.Hello = message.hello
+        return hello
+
+    def _open(self, message: dispatch_pb2.Hello) -> Link:
+        link, event = self._engine.sessions.open(hello_of(message))
+        self._engine.post(event)
+        self._engine.run_now()
+        _log.info(
+            "prover.connected",
+            prover_id=link.prover_id,
+            instance_id=link.instance_id,
+            session=link.number,
+        )
+        return link
+
+    async def _serve(self, link: Link, context: Context) -> bool:
+        """Move states both ways until the stream ends; tell whether it ended cleanly.
+
+        Raises:
+            RpcError: the stream must be aborted with it.
+        """
+        _refuse_if_ended(link)
+        await context.write(
+            dispatch_pb2.WorkResponse(
+                welcome=dispatch_pb2.Welcome(
+                    epoch=self._epoch,
+                    contract=CONTRACT,
+                    catalogue_revision=self._catalogue.known.revision,
+                    beat=duration(self._beat_ns),
+                )
+            )
+        )
+        reader = asyncio.create_task(self._read(link, context))
+        writer = asyncio.create_task(_write(link, context))
+        ended = asyncio.create_task(link.ended.wait())
+        tasks = {reader, writer, ended}
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            _refuse_if_ended(link)
+            if reader in done:
+                return reader.result()
+            if writer in done:
+                writer.result()
+            return False
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self, link: Link, context: Context) -> bool:
+        """Fill the mailbox; return True when the prover half-closed with no lease held."""
+        holds_leases = False
+        synced = False
+        while True:
+            message: Any = await context.read()
+            if message is grpc.aio.EOF:
+                return synced and not holds_leases
+            match message.WhichOneof("message"):
+                case "actual":
+                    actual = actual_of(message.actual)
+                    holds_leases = bool(actual.leases)
+                    synced = True
+                    link.offer_actual(actual)
+                case "hello":
+                    self._check_same(link, message.hello)
+                    link.offer_hello(hello_of(message.hello))
+                case _:
+                    raise bad("message", "must be hello or actual")
+            self._engine.post_link(link)
+
+    def _check_same(self, link: Link, hello: dispatch_pb2.Hello) -> None:
+        if (hello.prover_id, hello.instance_id) != (link.prover_id, link.instance_id):
+            raise bad("hello.prover_id", "a later hello must come from the same prover")
+
+
+async def _write(link: Link, context: Context) -> None:
+    while True:
+        desired = await link.next_desired()
+        await context.write(dispatch_pb2.WorkResponse(desired=desired_message(desired)))
+
+
+def _refuse_if_ended(link: Link) -> None:
+    if link.reason:
+        raise refusal(link.reason if link.reason in REASONS else "INTERNAL")
