@@ -213,7 +213,7 @@ def test_outcomes_without_a_scheduler_are_kept_for_the_orphan_ttl(driver: Driver
     assert len(driver.actual.leases) == 1
     driver.at(100 * SECOND + ttl)
     driver.tick()
-    assert driver.actual.leases == ()
+    assert not driver.actual.leases
 
 
 def test_a_lease_beyond_the_total_is_refused_with_its_arithmetic(driver: Driver) -> None:

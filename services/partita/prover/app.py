@@ -1,0 +1,260 @@
+"""Puts a prover together, runs it until it shall end, and takes it apart.
+
+Exit codes: 0 drained, 70 a fault of the device or of the program (a supervisor restarts it),
+143 told to stop a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from partita.prover import memory, translate
+from partita.prover.circuits import Circuits
+from partita.prover.core import events as ev
+from partita.prover.core.model import Bytes, Condition, CoreConfig
+from partita.prover.core.pipeline import PipelineCore
+from partita.prover.engine import Engine
+from partita.prover.link import CONTRACT, Link, LinkConfig
+from partita.prover.offers import OfferRules
+from partita.prover.runner import Runner
+from partita.prover.server import ProverServicer, make_server
+from partita.prover.watchdog import Watchdog
+from partita.service import logs
+from partita.service.clock import Clock
+from partita.service.fingerprint import fingerprint
+from partita.v1 import dispatch_pb2
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from partita.groth16.backend import Backend
+    from partita.prover.config import ProverConfig
+
+EXIT_TOLD_TWICE = 128 + signal.SIGTERM
+_FLUSH_S = 2.0
+_LINK_CLOSE_S = 3.0
+_log = logs.get("prover")
+
+
+def main(config: ProverConfig) -> int:
+    """Run a prover in this process and return its exit code."""
+    code = asyncio.run(run(config))
+    _log.info("prover.ended", code=code)
+    return code
+
+
+async def run(config: ProverConfig) -> int:
+    """Run a prover until it shall end; returns the exit code.
+
+    Raises:
+        AddressInUseError: the prover's own address is taken.
+    """
+    if config.limit_data:
+        memory.limit_data_bytes(config.total_bytes + config.memory_margin)
+    prover = Prover(config, *_make_backend(config))
+    _catch_signals(prover)
+    code = await prover.run()
+    if prover.computes:
+        _log.info("prover.ended", code=code, unfinished=True)
+        # A native call that returns into a dying interpreter would abort the process.
+        os._exit(code)
+    return code
+
+
+class Prover:
+    """The parts of a prover and how they hold together; make it on a running event loop.
+
+    Args:
+        config: its configuration.
+        backend: computes.
+        watchdog: watches the device thread; None for a backend that shows no progress.
+    """
+
+    def __init__(
+        self, config: ProverConfig, backend: Backend, watchdog: Watchdog | None = None
+    ) -> None:
+        self._config = config
+        self._instance_id = uuid.uuid4().hex
+        self._fingerprint = translate.fingerprint_message(fingerprint(backend.name))
+        core = PipelineCore(
+            CoreConfig(
+                total=Bytes(config.total_bytes),
+                synthesis_threads=config.synthesis_threads,
+                grace_ns=config.drain_grace,
+                fault_grace_ns=config.fault_grace,
+                orphan_ttl_ns=config.orphan_ttl,
+            )
+        )
+        self._engine = Engine(core, Clock().now_ns, check=config.check_invariants)
+        self._link = Link(
+            LinkConfig(
+                addresses=config.schedulers,
+                backoff_min_s=config.backoff / 1e9,
+                backoff_busy_s=config.backoff_busy / 1e9,
+                backoff_idle_s=config.backoff_idle / 1e9,
+            ),
+            hello=self._hello,
+            actual=self._engine.actual,
+            measured=memory.resident_bytes,
+            post=self._engine.post,
+            catalogue=self._catalogue_changed,
+        )
+        self._circuits = Circuits(
+            config.data_dir / "circuits",
+            OfferRules(backend.name, config.n_cores, config.check_rows_below),
+            channel=self._link.channel,
+            changed=self._offers_changed,
+        )
+        self._runner = Runner(
+            backend,
+            self._circuits,
+            channel=self._link.channel,
+            post=self._engine.post_from_thread,
+            synthesis_threads=config.synthesis_threads,
+            watchdog=watchdog,
+        )
+        self._engine.connect(self._runner.execute, self._view_changed)
+        self._condition = Condition.READY
+        self._telling: set[asyncio.Task[None]] = set()
+        self._server = make_server(
+            ProverServicer(self._hello, self._actual_message, lambda: self._link.address)
+        )
+
+    @property
+    def computes(self) -> bool:
+        """Whether a thread still runs a call."""
+        return self._runner.computes
+
+    def stop(self, reason: str) -> None:
+        """Finish or hand back what is held within the grace, then end."""
+        self._engine.post(ev.Stopping(reason))
+
+    def stop_at_once(self) -> None:
+        """End without waiting for anything."""
+        self._engine.end(EXIT_TOLD_TWICE)
+
+    async def run(self) -> int:
+        """Serve until the prover shall end; returns the exit code."""
+        address = self._server.bind(self._config.listen)
+        await self._server.start()
+        run_file = self._write_run_file(address)
+        await self._server.serving(True)
+        _log.info(
+            "prover.started",
+            prover_id=self._config.prover_id,
+            address=address,
+            schedulers=list(self._config.schedulers),
+            memory_bytes=self._config.total_bytes,
+        )
+        link = asyncio.create_task(self._link.run(), name="link")
+        circuits = asyncio.create_task(self._circuits.run(), name="circuits")
+        try:
+            return await self._wait(link, circuits)
+        finally:
+            await self._server.serving(False)
+            await self._end_link(link)
+            circuits.cancel()
+            await asyncio.gather(circuits, return_exceptions=True)
+            self._runner.close()
+            await self._server.stop(0)
+            run_file.unlink(missing_ok=True)
+
+    async def _wait(self, link: asyncio.Task[None], circuits: asyncio.Task[None]) -> int:
+        """Return the exit code; a part that broke is raised."""
+        exited = self._engine.exited
+        parts: set[asyncio.Future[Any]] = {exited, link, circuits}
+        done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        for part in done:
+            part.result()
+        return exited.result()
+
+    async def _end_link(self, link: asyncio.Task[None]) -> None:
+        if self._engine.exited.done() and self._engine.exited.result() != EXIT_TOLD_TWICE:
+            await self._link.flush(_FLUSH_S)
+        self._link.close()
+        await asyncio.wait({link}, timeout=_LINK_CLOSE_S)
+        link.cancel()
+        await asyncio.gather(link, return_exceptions=True)
+
+    def _hello(self) -> dispatch_pb2.Hello:
+        config = self._config
+        return dispatch_pb2.Hello(
+            prover_id=config.prover_id,
+            instance_id=self._instance_id,
+            contract_min=CONTRACT,
+            contract_max=CONTRACT,
+            fingerprint=self._fingerprint,
+            total=translate.bytes_message(Bytes(config.total_bytes)),
+            max_leases=config.n_leases,
+            express_leases=1,
+            offers=[translate.offer_message(offer) for offer in self._circuits.offers],
+        )
+
+    def _actual_message(self) -> dispatch_pb2.Actual:
+        return translate.actual_message(self._engine.actual(), memory.resident_bytes())
+
+    def _view_changed(self, urgent: bool) -> None:
+        self._link.send_actual(urgent=urgent)
+        condition = self._engine.actual().condition
+        if condition is not self._condition:
+            self._condition = condition
+            ready = condition is Condition.READY
+            task = asyncio.get_running_loop().create_task(self._server.serving(ready))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    def _catalogue_changed(self, revision: bytes) -> None:
+        self._circuits.revision(revision)
+
+    def _offers_changed(self) -> None:
+        self._engine.post(ev.OffersChanged(self._circuits.key_bytes()))
+        self._link.send_hello()
+
+    def _write_run_file(self, address: str) -> Path:
+        """Write the real address for others of this machine to find."""
+        folder = self._config.data_dir / "run"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self._config.prover_id}.json"
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        content = {
+            "prover_id": self._config.prover_id,
+            "instance_id": self._instance_id,
+            "address": address,
+            "pid": os.getpid(),
+        }
+        temporary.write_text(json.dumps(content) + "\n")
+        temporary.rename(path)
+        return path
+
+
+def _catch_signals(prover: Prover) -> None:
+    """Let the first SIGTERM or SIGINT drain the prover and the second end it."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+
+    def first(number: signal.Signals) -> None:
+        _log.info("prover.stopping", signal=number.name)
+        prover.stop(f"the prover was told to stop by {number.name}")
+        for other in numbers:
+            loop.add_signal_handler(other, prover.stop_at_once)
+
+    for number in numbers:
+        loop.add_signal_handler(number, first, number)
+
+
+def _make_backend(config: ProverConfig) -> tuple[Backend, Watchdog | None]:
+    """Return the backend and who watches it; the reference shows no progress to watch."""
+    if config.backend == "reference":
+        from partita.groth16.reference import ReferenceBackend
+
+        return ReferenceBackend(), None
+    from partita.groth16 import native
+
+    if config.cores is not None:
+        native.set_threads(config.cores)
+    return native.NativeBackend(), Watchdog(native.stamps, floor_ns=config.watchdog_stall)

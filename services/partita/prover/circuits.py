@@ -1,0 +1,159 @@
+"""The circuits of the scheduler's catalogue on this prover, kept in step with its revision.
+
+On a new revision: ListCircuits, download what is missing by digest, build offers, tell. One
+circuit after the other, so that a large one does not hold back the news of a small one's arrival.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import grpc
+
+from partita.circuits.circuit_files import CircuitFiles
+from partita.circuits.errors import CatalogueError
+from partita.groth16.errors import Groth16Error
+from partita.prover.offers import Circuit, OfferRules, broken_circuit, build_circuit
+from partita.service import logs
+from partita.v1 import blobs_pb2, blobs_pb2_grpc, fleet_pb2, fleet_pb2_grpc
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from partita.prover.core.model import Bytes
+    from partita.prover.offers import Offer
+
+_RETRY_S = 1.0
+_NEEDED_ROLES = frozenset({"zkey", "wasm", "r1cs", "sym"})
+_log = logs.get("circuits")
+
+
+class Circuits:
+    """The circuits of one scheduler's catalogue.
+
+    Args:
+        root: `DATA_DIR/circuits`; files of the local catalogue in it are used as they are.
+        rules: what offers depend on.
+        channel: waits for a scheduler and returns the channel to it.
+        changed: told whenever the offers changed.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        rules: OfferRules,
+        *,
+        channel: Callable[[], Awaitable[grpc.aio.Channel]],
+        changed: Callable[[], None],
+    ) -> None:
+        self._root = root
+        self._rules = rules
+        self._channel = channel
+        self._changed = changed
+        self._known: dict[tuple[str, bytes], Circuit] = {}
+        self._revision = b""
+        self._wanted = b""
+        self._wake = asyncio.Event()
+
+    @property
+    def offers(self) -> list[Offer]:
+        """The offers of all circuits, usable or not, by name."""
+        return [circuit.offer for _, circuit in sorted(self._known.items())]
+
+    def key_bytes(self) -> dict[bytes, Bytes]:
+        """Return what the key of each usable circuit takes, by manifest digest."""
+        return {x.manifest_sha256: x.key for x in self.offers if not x.unusable_reason}
+
+    def usable(self, manifest_sha256: bytes) -> Circuit | None:
+        """Return a usable circuit with this manifest, whatever its name."""
+        for circuit in self._known.values():
+            offer = circuit.offer
+            if offer.manifest_sha256 == manifest_sha256 and not offer.unusable_reason:
+                return circuit
+        return None
+
+    def files(self) -> CircuitFiles:
+        """Return the files of this machine, for use on one thread."""
+        return CircuitFiles(self._root)
+
+    def revision(self, revision: bytes) -> None:
+        """The scheduler's catalogue has this revision."""
+        if revision and revision != self._wanted:
+            self._wanted = revision
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Follow the catalogue until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._sync()
+            except grpc.aio.AioRpcError as error:
+                _log.warning("circuits.retry", code=error.code().name, detail=error.details())
+                await asyncio.sleep(_RETRY_S)
+                self._wake.set()
+
+    async def _sync(self) -> None:
+        channel = await self._channel()
+        stub = fleet_pb2_grpc.FleetServiceStub(channel)
+        answer = await stub.ListCircuits(fleet_pb2.ListCircuitsRequest())
+        if answer.catalogue_revision == self._revision:
+            return
+        listed = {(x.circuit_id, x.manifest_sha256): x for x in answer.circuits}
+        kept = {name: x for name, x in self._known.items() if name in listed}
+        if len(kept) != len(self._known):
+            self._known = kept
+            self._changed()
+        for name, circuit in sorted(listed.items(), key=lambda item: _size_bytes(item[1])):
+            if name in self._known:
+                continue
+            built = await self._build(circuit, channel)
+            self._known = {**self._known, name: built}
+            _log.info(
+                "circuits.offered",
+                circuit_id=circuit.circuit_id,
+                unusable_reason=built.offer.unusable_reason,
+            )
+            self._changed()
+        self._revision = answer.catalogue_revision
+
+    async def _build(self, circuit: fleet_pb2.Circuit, channel: grpc.aio.Channel) -> Circuit:
+        digest = circuit.manifest_sha256
+        try:
+            for file in circuit.files:
+                if file.role in _NEEDED_ROLES and not file.local:
+                    await self._bring(file, channel)
+        except (Groth16Error, CatalogueError, OSError) as error:
+            return broken_circuit(circuit.circuit_id, digest, f"{file.role}: {error}")
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.NOT_FOUND:
+                raise
+            reason = f"{file.role}: the scheduler does not serve it: {error.details()}"
+            return broken_circuit(circuit.circuit_id, digest, reason)
+        return await asyncio.to_thread(
+            build_circuit,
+            circuit.circuit_id,
+            circuit.manifest_json.encode(),
+            digest,
+            self.files(),
+            self._rules,
+        )
+
+    async def _bring(self, file: fleet_pb2.Circuit.File, channel: grpc.aio.Channel) -> None:
+        """Download a file unless it is here."""
+        files, name = self.files(), file.blob.sha256.hex()
+        if await asyncio.to_thread(files.has, name):
+            return
+        stub = blobs_pb2_grpc.BlobServiceStub(channel)
+        with files.receive(name, file.blob.size_bytes) as receiving:
+            async for message in stub.Download(blobs_pb2.DownloadRequest(blob=file.blob)):
+                await asyncio.to_thread(receiving.write, message.chunk)
+            await asyncio.to_thread(receiving.finish)
+        _log.info("circuits.received", role=file.role, size_bytes=file.blob.size_bytes)
+
+
+def _size_bytes(circuit: fleet_pb2.Circuit) -> int:
+    return sum(file.blob.size_bytes for file in circuit.files)

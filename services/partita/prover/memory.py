@@ -1,0 +1,46 @@
+"""What this process occupies, as the kernel counts it, and how much it may.
+
+The peak mark belongs to the whole process: while one lease is on the device, what others do at
+the same time is in it too.
+"""
+
+from __future__ import annotations
+
+import resource
+from contextlib import suppress
+from pathlib import Path
+
+_STATUS = Path("/proc/self/status")
+_CLEAR_REFS = Path("/proc/self/clear_refs")
+_RESET_PEAK = "5"
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process."""
+    return _field("VmRSS:")
+
+
+def peak_bytes() -> int:
+    """Return the most resident memory since `reset_peak`, or since the process began."""
+    return _field("VmHWM:")
+
+
+def reset_peak() -> None:
+    """Let the peak start from what is resident now, where the kernel allows it."""
+    with suppress(OSError):
+        _CLEAR_REFS.write_text(_RESET_PEAK)
+
+
+def limit_data_bytes(limit_bytes: int) -> None:
+    """Let the kernel refuse private memory beyond a limit: a refusal instead of an OOM kill."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard != resource.RLIM_INFINITY:
+        limit_bytes = min(limit_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, hard))
+
+
+def _field(name: str) -> int:
+    for line in _STATUS.read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    return 0

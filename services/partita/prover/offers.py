@@ -1,0 +1,143 @@
+"""What this prover offers for one circuit: its memory, its times, its synthesizers.
+
+Built once from the circuit's manifest and files, on a thread. A circuit that cannot be used here
+becomes an offer with `unusable_reason`; it never takes the prover down.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from partita.circuits.manifest import Manifest
+from partita.circuits.synthesis import open_synthesizer, peak_bytes
+from partita.circuits.zkey import read_zkey
+from partita.groth16.errors import FormatError, Groth16Error
+from partita.groth16.footprint import CircuitShape, footprint
+from partita.prover.core.model import NOTHING, Bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from partita.circuits.circuit_files import CircuitFiles
+    from partita.circuits.synthesis import Synthesizer
+
+_ELEMENT_BYTES = 32
+_R1CS_FACTOR = 3
+"""A constraint system being read takes at most so many times its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One circuit as this prover offers it; memory as in the wire's CircuitOffer."""
+
+    circuit_id: str
+    manifest_sha256: bytes
+    key: Bytes = NOTHING
+    peak: Bytes = NOTHING
+    after_release: Bytes = NOTHING
+    input_formats: tuple[str, ...] = ()
+    unusable_reason: str = ""
+    load_ns: int = 0
+    expected_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Circuit:
+    """A circuit of the catalogue on this prover.
+
+    Attributes:
+        offer: what is announced.
+        manifest: what it is; None if the manifest itself is broken.
+        synthesizers: by input format.
+        rows_always: whether every witness is checked row by row: small circuits with an r1cs.
+    """
+
+    offer: Offer
+    manifest: Manifest | None = None
+    synthesizers: Mapping[str, Synthesizer] = field(default_factory=dict)
+    rows_always: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRules:
+    """What offers depend on beside the circuit.
+
+    Attributes:
+        backend_name: as in `partita.groth16.footprint`.
+        cores: cores the backend uses.
+        check_rows_below: circuits with fewer rows have every witness checked.
+    """
+
+    backend_name: str
+    cores: int
+    check_rows_below: int
+
+
+def build_circuit(
+    circuit_id: str,
+    manifest_json: bytes,
+    manifest_sha256: bytes,
+    files: CircuitFiles,
+    rules: OfferRules,
+) -> Circuit:
+    """Return the circuit, usable or with the reason why it is not. Reads its files: slow."""
+    try:
+        return _build(circuit_id, manifest_json, manifest_sha256, files, rules)
+    except (Groth16Error, OSError, MemoryError) as error:
+        return broken_circuit(circuit_id, manifest_sha256, str(error) or type(error).__name__)
+
+
+def broken_circuit(circuit_id: str, manifest_sha256: bytes, reason: str) -> Circuit:
+    """Return a circuit that is only shown."""
+    return Circuit(Offer(circuit_id, manifest_sha256, unusable_reason=reason))
+
+
+def r1cs_bytes(size_bytes: int) -> int:
+    """The most memory that reading a constraint system from a file of this size takes."""
+    return _R1CS_FACTOR * size_bytes
+
+
+def _build(
+    circuit_id: str,
+    manifest_json: bytes,
+    manifest_sha256: bytes,
+    files: CircuitFiles,
+    rules: OfferRules,
+) -> Circuit:
+    found = hashlib.sha256(manifest_json).digest()
+    if found != manifest_sha256:
+        raise FormatError(
+            "manifest", f"has SHA-256 {found.hex()}, the catalogue says {manifest_sha256.hex()}"
+        )
+    manifest = Manifest.from_json("manifest", manifest_json)
+    key = read_zkey("zkey", files.open("zkey", manifest.files["zkey"]))
+    shape = CircuitShape.of(key)
+    del key
+    need = footprint(rules.backend_name, shape, cores=rules.cores)
+    synthesizers = {
+        name: open_synthesizer(manifest, name, files) for name in sorted(manifest.input_formats)
+    }
+    rows_bytes = 0
+    if "r1cs" in manifest.files:
+        rows_bytes = r1cs_bytes(len(files.open("r1cs", manifest.files["r1cs"])))
+    rows_always = bool(rows_bytes) and manifest.n_constraints < rules.check_rows_below
+    largest_input = max(manifest.input_formats.values())
+    witness_bytes = _ELEMENT_BYTES * manifest.n_wires
+    peak = max(
+        need.peak_host_bytes + largest_input,
+        *(peak_bytes(manifest, name) for name in synthesizers),
+        largest_input + 2 * witness_bytes + (0 if rows_always else rows_bytes),
+    )
+    offer = Offer(
+        circuit_id=circuit_id,
+        manifest_sha256=manifest_sha256,
+        key=Bytes(need.load_host_bytes + (rows_bytes if rows_always else 0)),
+        peak=Bytes(peak),
+        after_release=Bytes(min(peak, need.after_release_host_bytes + largest_input)),
+        input_formats=tuple(synthesizers),
+        load_ns=need.load_ns,
+        expected_ns=need.expected_ns,
+    )
+    return Circuit(offer, manifest, synthesizers, rows_always)
