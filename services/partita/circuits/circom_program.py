@@ -7,7 +7,9 @@ business; what inputs mean is `circom`'s. Thread-safe.
 
 from __future__ import annotations
 
+import atexit
 import threading
+import weakref
 from collections import OrderedDict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -67,6 +69,7 @@ class CircomProgram:
     Args:
         source: the name of the file, for errors.
         wasm: its bytes.
+        probe_time_ns: the time limit for asking it for its counts.
 
     Attributes:
         version: circom's version, such as (2, 2, 3).
@@ -80,7 +83,9 @@ class CircomProgram:
             one that fails as soon as it is asked for its counts.
     """
 
-    def __init__(self, source: str, wasm: bytes | memoryview) -> None:
+    def __init__(
+        self, source: str, wasm: bytes | memoryview, *, probe_time_ns: int = _PROBE_TIME_NS
+    ) -> None:
         self.source = source
         code = bytes(wasm)
         if code[:4] != b"\0asm":
@@ -94,11 +99,18 @@ class CircomProgram:
         self._compiled = module.serialize()
         self._idle = [Lane(engine, module)]
         self._lock = threading.Lock()
-        self._probe()
+        _OPEN.add(self)
+        self._probe(probe_time_ns)
 
-    def _probe(self) -> None:
+    def close(self) -> None:
+        """Free the compiled code of all lanes that are not in use."""
+        with self._lock:
+            while self._idle:
+                self._idle.pop().close()
+
+    def _probe(self, time_ns: int) -> None:
         memory_bytes = max(self.initial_memory_bytes, PAGE_BYTES)
-        with self.start(RunLimits(memory_bytes, _PROBE_TIME_NS)) as run:
+        with self.start(RunLimits(memory_bytes, time_ns)) as run:
             self.version = tuple(
                 run.call(name) for name in ("getVersion", "getMinorVersion", "getPatchVersion")
             )
@@ -142,6 +154,16 @@ class CircomProgram:
         finally:
             with self._lock:
                 self._idle.append(lane)
+
+
+_OPEN: Final[weakref.WeakSet[CircomProgram]] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """wasmtime's objects cannot free themselves once the interpreter has unloaded its module."""
+    for program in list(_OPEN):
+        program.close()
 
 
 class ProgramCache:

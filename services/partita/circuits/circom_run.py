@@ -69,6 +69,11 @@ class Lane:
         self.runtime = wasmtime.Module(engine, host.RUNTIME)
         self.courier = wasmtime.Module(engine, host.COURIER)
 
+    def close(self) -> None:
+        """Free the compiled code; the lane is of no use afterwards."""
+        for owned in (self.courier, self.runtime, self.program, self.engine):
+            owned.close()
+
 
 def new_engine() -> wasmtime.Engine:
     """An engine whose epoch can interrupt what runs on it."""
@@ -109,14 +114,16 @@ class ProgramRun:
         self._store = wasmtime.Store(lane.engine)
         self._store.set_limits(memory_size=limits.memory_bytes)
         self._store.set_epoch_deadline(1)
+        self._memory: wasmtime.Memory | None = None
 
     def __enter__(self) -> ProgramRun:
         self._watcher.start()
         try:
             self._instantiate()
         except (wasmtime.WasmtimeError, wasmtime.Trap) as error:
+            failure = self._failure(error)
             self._finish()
-            raise self._failure(error) from None
+            raise failure from None
         except BaseException:
             self._finish()
             raise
@@ -224,7 +231,7 @@ class ProgramRun:
         return ProgramError(self._source, f"cannot be run: {text}")
 
     def _memory_note(self) -> str:
-        used = self._memory.data_len(self._store)
+        used = self._memory.data_len(self._store) if self._memory is not None else 0
         if used + 64 * PAGE_BYTES < self._limits.memory_bytes:
             return ""
         return f", and had grown to its memory limit of {self._limits.memory_bytes} bytes"
@@ -244,6 +251,7 @@ class ProgramRun:
         # Joined, so that a late tick of this run cannot interrupt the lane's next one.
         self._over.set()
         self._watcher.join()
+        self._store.close()
 
 
 def first_line(error: Exception) -> str:
