@@ -227,6 +227,16 @@ class AsyncClient:
             flows.add_circuit(circuit_id, manifest_json, contents, self._retry())
         )
 
+    async def remove_circuit(self, circuit_id: str) -> None:
+        """Remove a circuit.
+
+        Raises:
+            InvalidRequestError: CIRCUIT_IN_USE: an open job names it.
+            NotFoundError: there is none of this name.
+        """
+        request = fleet_pb2.RemoveCircuitRequest(circuit_id=circuit_id)
+        await self._call("fleet", "RemoveCircuit", request)
+
     def _retry(self, give_up_after_s: float | None = None) -> Retry:
         policy = self._policy
         if give_up_after_s is not None:

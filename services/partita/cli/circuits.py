@@ -1,0 +1,192 @@
+"""`partita circuits`: the catalogue of the data directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from partita.cli.errors import CheckFailedError
+from partita.cli.options import (
+    BackendName,
+    DataDirOption,
+    JsonFlag,
+    data_dir_of,
+    running_scheduler,
+)
+from partita.cli.output import progress, show
+from partita.cli.proving import backend_named, write_text
+
+if TYPE_CHECKING:
+    from partita.circuits.catalogue import Catalogue, Entry
+
+app = typer.Typer(
+    help="Add, list, show, verify and remove circuits.",
+    rich_markup_mode=None,
+)
+
+_PROBE_S = 2.0
+
+
+@app.command("add")
+def add(
+    name: Annotated[str, typer.Argument(help="Its name: a-z 0-9 . _ -")],
+    zkey: Annotated[Path, typer.Option("--zkey", metavar="F", help="The proving key.")],
+    wasm: Annotated[
+        Path | None, typer.Option("--wasm", metavar="F", help="The witness program.")
+    ] = None,
+    r1cs: Annotated[
+        Path | None, typer.Option("--r1cs", metavar="F", help="The constraints, for diagnosis.")
+    ] = None,
+    sym: Annotated[
+        Path | None, typer.Option("--sym", metavar="F", help="The names, for better errors.")
+    ] = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check the files of a circom circuit and add them under NAME."""
+    from partita.circuits.intake import CircuitSources, add_circuit
+
+    catalogue = _catalogue(data_dir)
+    sources = CircuitSources(zkey=zkey, wasm=wasm, r1cs=r1cs, sym=sym)
+    with progress(f"checking {zkey}"):
+        entry = add_circuit(catalogue, name, sources, backend_named(BackendName.NATIVE))
+    manifest = entry.manifest
+    show(
+        as_json,
+        _entry(entry),
+        f"added {name}: {manifest.curve}, {manifest.n_constraints} constraints, "
+        f"{manifest.n_public} public inputs, takes {' and '.join(manifest.input_formats)}",
+    )
+
+
+@app.command("list")
+def list_circuits(data_dir: DataDirOption = None, as_json: JsonFlag = False) -> None:
+    """List the circuits of the data directory."""
+    from rich.table import Table
+
+    state = _catalogue(data_dir).scan()
+    table = Table("circuit", "curve", "constraints", "public", "inputs", "manifest", box=None)
+    for entry in state.circuits.values():
+        manifest = entry.manifest
+        table.add_row(
+            entry.circuit_id,
+            manifest.curve,
+            str(manifest.n_constraints),
+            str(manifest.n_public),
+            " ".join(manifest.input_formats),
+            entry.manifest_sha256.hex()[:12],
+        )
+    broken = [f"{name}: unusable: {why}" for name, why in state.broken.items()]
+    value = {
+        "circuits": [_entry(entry) for entry in state.circuits.values()],
+        "broken": dict(state.broken),
+    }
+    empty = [] if state.circuits else ["no circuits; `partita circuits add` adds one"]
+    show(as_json, value, *([table] if state.circuits else empty), *broken)
+
+
+@app.command("show")
+def show_circuit(
+    name: Annotated[str, typer.Argument(help="The circuit.")],
+    vkey: Annotated[
+        Path | None,
+        typer.Option("--vkey", metavar="OUT", help="Write snarkjs' verification_key.json here."),
+    ] = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show one circuit and write its verifying key."""
+    from partita.circuits.snarkjs_json import write_verifying_key_json
+
+    entry = _catalogue(data_dir).show(name)
+    if vkey is not None:
+        write_text(vkey, write_verifying_key_json(entry.verifying_key()))
+    value = _entry(entry)
+    lines = [f"{key}: {text}" for key, text in value.items() if not isinstance(text, dict)]
+    lines += [
+        f"{group}.{key}: {text}"
+        for group in ("input_formats", "limits", "files")
+        for key, text in value[group].items()
+    ]
+    show(as_json, value, *lines)
+
+
+@app.command("verify")
+def verify_circuits(
+    name: Annotated[str | None, typer.Argument(help="One circuit; default: all.")] = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compare every file with its digest; exit code 1 if one was altered."""
+    catalogue = _catalogue(data_dir)
+    with progress("reading files"):
+        altered = catalogue.verify(name)
+    problems = [
+        f"{one.circuit_id}: {one.role} was altered: expected {one.expected}, found {one.found}"
+        for one in altered
+    ]
+    circuits = catalogue.scan()
+    if name is None:
+        problems += [f"{circuit}: {why}" for circuit, why in circuits.broken.items()]
+    checked = [name] if name is not None else list(circuits.circuits)
+    value = {"checked": checked, "problems": problems}
+    if problems:
+        show(as_json, value)
+        text = "; ".join(problems) + "; remove the circuit and add it again"
+        raise CheckFailedError(text, shown=True)
+    show(as_json, value, f"{len(checked)} circuits are intact")
+
+
+@app.command("remove")
+def remove(
+    name: Annotated[str, typer.Argument(help="The circuit.")],
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Remove a circuit; refused while a job of the running scheduler needs it."""
+    from partita_client import Client, RetryPolicy, UnavailableError
+
+    root = data_dir_of(data_dir)
+    catalogue = _catalogue(data_dir)
+    address = running_scheduler(root)
+    removed = False
+    if address is not None:
+        # Only the scheduler knows which jobs are open; one that is gone left its address behind.
+        with Client(address, retry=RetryPolicy(give_up_after_s=_PROBE_S)) as client:
+            try:
+                client.remove_circuit(name)
+                removed = True
+            except UnavailableError:
+                pass
+    if not removed:
+        catalogue.remove(name)
+    show(as_json, {"removed": name}, f"removed {name}")
+
+
+def _catalogue(data_dir: Path | None) -> Catalogue:
+    from partita.circuits.catalogue import Catalogue
+
+    return Catalogue(data_dir_of(data_dir) / "circuits")
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    manifest = entry.manifest
+    limits = manifest.limits
+    return {
+        "circuit_id": entry.circuit_id,
+        "manifest_sha256": entry.manifest_sha256.hex(),
+        "curve": manifest.curve,
+        "family": manifest.family.value,
+        "n_public": manifest.n_public,
+        "n_wires": manifest.n_wires,
+        "n_constraints": manifest.n_constraints,
+        "domain_size": manifest.domain_size,
+        "path": str(entry.path),
+        "input_formats": dict(manifest.input_formats),
+        "limits": {}
+        if limits is None
+        else {"memory_bytes": limits.memory_bytes, "time_ms": limits.time_ms},
+        "files": dict(manifest.files),
+    }

@@ -1,0 +1,293 @@
+"""`partita up | scheduler | prover`: the programs of this machine.
+
+`up` divides what the machine has: a part for the scheduler, the rest in equal parts for the
+provers. The programs themselves are separate processes that meet only on the wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from partita.cli.errors import UsageError
+from partita.cli.options import (
+    CONFIG_TABLES,
+    BackendName,
+    DataDirOption,
+    JsonFlag,
+    data_dir_of,
+    running_scheduler,
+)
+from partita.cli.output import note, show
+
+if TYPE_CHECKING:
+    from partita.cli.supervisor import Child, Supervisor
+    from partita.prover.config import ProverConfig
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="TOML; `partita config` knows it.")
+]
+
+_SCHEDULER_SHARE: Final = 16
+_SCHEDULER_LEAST_BYTES: Final = 256 << 20
+_SCHEDULER_MOST_BYTES: Final = 4 << 30
+_MARGIN_SHARE: Final = 8
+_PROVER_LEAST_BYTES: Final = 128 << 20
+_POLL_S: Final = 0.05
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one prover may use.
+
+    Attributes:
+        memory_bytes: host memory for keys and leases.
+        cores: cores to compute on.
+    """
+
+    memory_bytes: int
+    cores: int
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the application."""
+    app.command("up")(up)
+    app.command("scheduler")(scheduler)
+    app.command("prover")(prover)
+
+
+def up(
+    provers: Annotated[int, typer.Option(min=1, max=64, help="How many provers.")] = 1,
+    backend: Annotated[BackendName, typer.Option(help="What computes.")] = BackendName.NATIVE,
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run a scheduler and provers on this machine until SIGTERM or Ctrl-C.
+
+    With --json one object with their addresses is printed once all are ready.
+    """
+    from partita.service.sizes import memory_limit_bytes
+
+    root = data_dir_of(data_dir).absolute()
+    share = divide(memory_limit_bytes(), len(os.sched_getaffinity(0)), provers)
+    plan = _Plan(root, provers, backend.value, config, share)
+    plan.prover_config()
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    asyncio.run(_up(plan, as_json))
+
+
+def divide(memory_bytes: int, cores: int, provers: int) -> Share:
+    """Divide a machine: a margin for everything else, a part for the scheduler, the rest in equal
+    parts.
+
+    Raises:
+        UsageError: the parts would be too small to prove anything.
+    """
+    scheduler_bytes = memory_bytes // _SCHEDULER_SHARE
+    scheduler_bytes = max(_SCHEDULER_LEAST_BYTES, min(scheduler_bytes, _SCHEDULER_MOST_BYTES))
+    left_bytes = memory_bytes - memory_bytes // _MARGIN_SHARE - scheduler_bytes
+    part_bytes = left_bytes // provers >> 20 << 20
+    if part_bytes < _PROVER_LEAST_BYTES:
+        raise UsageError(
+            f"--provers: {provers} would have {part_bytes >> 20} MiB each, the least is "
+            f"{_PROVER_LEAST_BYTES >> 20} MiB; start fewer"
+        )
+    return Share(part_bytes, max(1, cores // provers))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    data_dir: Path
+    provers: int
+    backend: str
+    config: Path | None
+    share: Share
+
+    def scheduler_arguments(self) -> list[str]:
+        """The command line of the scheduler."""
+        config = [] if self.config is None else ["--config", str(self.config)]
+        return ["--data-dir", str(self.data_dir), *config]
+
+    def prover_config(self) -> ProverConfig:
+        """What file and environment say about provers; ConfigError if they are wrong."""
+        from partita.prover.config import ProverConfig
+        from partita.service.config import load, read_file
+
+        tables = {} if self.config is None else read_file(self.config, CONFIG_TABLES)
+        return load(ProverConfig, tables.get("prover", {}), str(self.config or "environment"))
+
+    def prover_environment(self, index: int, scheduler: str) -> dict[str, str]:
+        """What makes the index-th prover differ from the others; settings of its own stay."""
+        config = self.prover_config()
+        host, _, port = config.listen.rpartition(":")
+        # Port 0 is any free one for each; a fixed port is the first of a row.
+        listen = f"{host}:{int(port) and int(port) + index}" if port.isdigit() else config.listen
+        memory_bytes = self.share.memory_bytes if config.memory is None else config.memory
+        values = {
+            "DATA_DIR": str(self.data_dir),
+            "SCHEDULERS": json.dumps([scheduler]),
+            "PROVER_ID": f"{config.prover_id}-{index}",
+            "BACKEND": self.backend,
+            "LISTEN": listen,
+            "MEMORY": f"{memory_bytes}B",
+            "CORES": str(config.cores or self.share.cores),
+        }
+        return {f"PARTITA_PROVER__{name}": value for name, value in values.items()}
+
+
+async def _up(plan: _Plan, as_json: bool) -> None:
+    from partita.cli.supervisor import Supervisor
+
+    supervisor = Supervisor(note)
+    try:
+        addresses = await _start_scheduler(supervisor, plan)
+        if addresses is None:
+            return
+        names = await _start_provers(supervisor, plan, addresses)
+        if names is None:
+            return
+        supervisor.keep()
+        value = {
+            "scheduler": addresses["listen"],
+            "prover_listen": addresses["prover_listen"],
+            "pid": addresses["pid"],
+            "data_dir": str(plan.data_dir),
+            "provers": names,
+        }
+        show(
+            as_json,
+            value,
+            f"ready: scheduler at {addresses['listen']}, provers {', '.join(names)}, "
+            f"data in {plan.data_dir}",
+        )
+        sys.stdout.flush()
+        await supervisor.wait_for_stop()
+    finally:
+        await supervisor.drain()
+
+
+async def _start_scheduler(supervisor: Supervisor, plan: _Plan) -> dict[str, Any] | None:
+    """Start the scheduler and return what it wrote down; None if a stop was asked for."""
+    from partita.cli.supervisor import Program
+
+    program = Program("scheduler", "partita.scheduler", plan.scheduler_arguments(), {})
+    child = await supervisor.start(program)
+    found: dict[str, Any] = {}
+    ready = asyncio.create_task(_until_serving(plan.data_dir, child, found))
+    if not await supervisor.until_ready(ready):
+        return None
+    # Started again, it must be where the provers look for it, also if it chose its ports itself.
+    again = [
+        *("--listen", found["listen"]),
+        *("--prover-listen", found["prover_listen"]),
+    ]
+    child.program = replace(program, arguments=[*program.arguments, *again])
+    return found
+
+
+async def _until_serving(data_dir: Path, child: Child, found: dict[str, Any]) -> None:
+    from partita_client import AsyncClient
+
+    path = data_dir / "run" / "scheduler.json"
+    while found.get("pid") != child.pid:
+        await asyncio.sleep(_POLL_S)
+        if path.is_file():
+            found.clear()
+            found.update(json.loads(path.read_text()))
+    async with AsyncClient(found["listen"]) as client:
+        await client.server_info()
+
+
+async def _start_provers(
+    supervisor: Supervisor, plan: _Plan, addresses: dict[str, Any]
+) -> list[str] | None:
+    """Start the provers and return their ids once all are connected; None as above."""
+    from partita.cli.supervisor import Program
+
+    names: list[str] = []
+    for index in range(plan.provers):
+        environment = plan.prover_environment(index, addresses["prover_listen"])
+        names.append(environment["PARTITA_PROVER__PROVER_ID"])
+        arguments = [] if plan.config is None else [str(plan.config)]
+        await supervisor.start(Program(names[-1], "partita.prover", arguments, environment))
+    ready = asyncio.create_task(_until_connected(addresses["listen"], names))
+    return names if await supervisor.until_ready(ready) else None
+
+
+async def _until_connected(address: str, names: list[str]) -> None:
+    from contextlib import aclosing
+
+    from partita_client import AsyncClient
+
+    async with AsyncClient(address) as client, aclosing(client.watch_fleet()) as snapshots:
+        async for fleet in snapshots:
+            here = {view.hello.prover_id for view in fleet.provers if view.connected}
+            if here.issuperset(names):
+                return
+
+
+def scheduler(
+    config: ConfigOption = None,
+    listen: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="For clients: host:port or unix:///path.")
+    ] = None,
+    prover_listen: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="For provers.")
+    ] = None,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Run one scheduler in the foreground."""
+    arguments = ["--data-dir", str(data_dir_of(data_dir))]
+    for option, value in (
+        ("--config", config),
+        ("--listen", listen),
+        ("--prover-listen", prover_listen),
+    ):
+        arguments += [] if value is None else [option, str(value)]
+    _become("partita.scheduler", arguments, {})
+
+
+def prover(
+    config: ConfigOption = None,
+    connect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="The scheduler's address for provers; default: that of the data directory.",
+        ),
+    ] = None,
+    prover_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="Its stable name; default: the host's.")
+    ] = None,
+    backend: Annotated[BackendName | None, typer.Option(help="What computes.")] = None,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Run one prover in the foreground."""
+    root = data_dir_of(data_dir)
+    connect = connect or running_scheduler(root, "prover_listen")
+    given = {
+        "DATA_DIR": str(root),
+        "SCHEDULERS": None if connect is None else json.dumps([connect]),
+        "PROVER_ID": prover_id,
+        "BACKEND": None if backend is None else backend.value,
+    }
+    environment = {f"PARTITA_PROVER__{k}": v for k, v in given.items() if v is not None}
+    _become("partita.prover", [] if config is None else [str(config)], environment)
+
+
+def _become(module: str, arguments: list[str], environment: dict[str, str]) -> None:
+    """Replace this process by a program, which then gets the signals itself."""
+    sys.stdout.flush()
+    os.execve(
+        sys.executable,
+        [sys.executable, "-m", module, *arguments],
+        {**os.environ, **environment},
+    )

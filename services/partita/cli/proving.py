@@ -1,0 +1,172 @@
+"""`partita prove` and `partita verify`: proofs on this machine, without any service."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from partita.cli.errors import CheckFailedError, UsageError
+from partita.cli.options import BackendName, DataDirOption, JsonFlag, data_dir_of
+from partita.cli.output import progress, show
+
+if TYPE_CHECKING:
+    from partita.circuits.catalogue import Entry
+    from partita.circuits.circuit_files import CircuitFiles
+    from partita.groth16.backend import Backend
+    from partita.groth16.witness import Witness
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the application."""
+    app.command("prove")(prove)
+    app.command("verify")(verify)
+
+
+def backend_named(name: BackendName) -> Backend:
+    """Return a backend of this machine."""
+    if name is BackendName.REFERENCE:
+        from partita.groth16.reference import ReferenceBackend
+
+        return ReferenceBackend()
+    from partita.groth16.native import NativeBackend
+
+    return NativeBackend()
+
+
+def prove(
+    name: Annotated[str, typer.Argument(help="The circuit.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")],
+    input_file: Annotated[
+        Path | None, typer.Option("--input", metavar="F.json", help="The inputs by name.")
+    ] = None,
+    witness_file: Annotated[
+        Path | None, typer.Option("--witness", metavar="F.wtns", help="A finished witness.")
+    ] = None,
+    backend: Annotated[BackendName, typer.Option(help="What computes.")] = BackendName.NATIVE,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Prove one input here and write DIR/proof.json and DIR/public.json, verified."""
+    if (input_file is None) == (witness_file is None):
+        raise UsageError("give exactly one of --input and --witness")
+    from partita.circuits.catalogue import Catalogue
+    from partita.circuits.circuit_files import CircuitFiles
+    from partita.circuits.snarkjs_json import write_proof_json, write_public_json
+    from partita.circuits.zkey import read_zkey
+    from partita.groth16 import prover
+    from partita.groth16.verifier import Verifier
+
+    start_s = time.perf_counter()
+    root = data_dir_of(data_dir) / "circuits"
+    entry = Catalogue(root).show(name)
+    files = CircuitFiles(root)
+    out.mkdir(parents=True, exist_ok=True)
+    witness = _witness(entry, files, input_file, witness_file)
+    computer = backend_named(backend)
+    with progress("loading the proving key"):
+        # Every point was checked when the circuit was added; the digest says it is that file.
+        zkey = read_zkey(str(entry.file("zkey")), files.open("zkey", entry.manifest.files["zkey"]))
+        key = computer.load(zkey, check=False)
+    done = 0
+
+    with progress("proving") as step:
+
+        def stage(_: prover.Stage) -> None:
+            nonlocal done
+            step(done, len(prover.Stage))
+            done += 1
+
+        proof = prover.prove(computer, key, witness, stage=stage)
+    statement = witness.statement(entry.manifest.n_public)
+    if not Verifier(entry.verifying_key()).verify(statement, proof.to_bytes()):
+        raise _misfit(entry, computer, witness)
+    write_text(out / "proof.json", write_proof_json(proof))
+    write_text(out / "public.json", write_public_json(entry.manifest.curve, statement))
+    seconds = time.perf_counter() - start_s
+    value = {
+        "circuit_id": name,
+        "curve": entry.manifest.curve,
+        "backend": backend.value,
+        "proof": str(out / "proof.json"),
+        "public": str(out / "public.json"),
+        "verified": True,
+        "total_s": round(seconds, 3),
+    }
+    show(as_json, value, f"proved and verified in {seconds:.2f} s: {out / 'proof.json'}")
+
+
+def verify(
+    vkey: Annotated[Path, typer.Option("--vkey", metavar="F.json", help="verification_key.json.")],
+    public: Annotated[Path, typer.Option("--public", metavar="F.json", help="public.json.")],
+    proof: Annotated[Path, typer.Option("--proof", metavar="F.json", help="proof.json.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Verify a proof of snarkjs' format; exit code 1 if it does not verify."""
+    from partita.circuits.snarkjs_json import (
+        read_proof_json,
+        read_public_json,
+        read_verifying_key_json,
+    )
+    from partita.groth16.errors import MismatchError
+    from partita.groth16.verifier import Verifier
+
+    key = read_verifying_key_json(str(vkey), vkey.read_bytes())
+    statement = read_public_json(
+        str(public), public.read_bytes(), curve_name=key.curve, n_public=key.n_public
+    )
+    read = read_proof_json(str(proof), proof.read_bytes())
+    if read.curve != key.curve:
+        raise MismatchError("curve", key.curve, read.curve, f"{proof} and {vkey} do not fit")
+    verified = Verifier(key).verify(statement, read.to_bytes())
+    value = {"verified": verified, "curve": key.curve}
+    if not verified:
+        show(as_json, value)
+        text = f"{proof}: the proof does not verify for {public} under {vkey}"
+        raise CheckFailedError(text, shown=True)
+    show(as_json, value, "the proof verifies")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old or the new one, never half of it."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(text)
+    temporary.replace(path)
+
+
+def _witness(
+    entry: Entry, files: CircuitFiles, input_file: Path | None, witness_file: Path | None
+) -> Witness:
+    from partita.circuits.container import map_file
+    from partita.circuits.synthesis import open_synthesizer
+
+    path = input_file or witness_file
+    assert path is not None
+    data = map_file(path)
+    with progress("running the circuit" if input_file else "reading the witness"):
+        input_format = "circom.json" if input_file else "wtns"
+        synthesizer = open_synthesizer(entry.manifest, input_format, files)
+        return synthesizer.synthesize(data, source=str(path))
+
+
+def _misfit(entry: Entry, backend: Backend, witness: Witness) -> Exception:
+    """Why a proof does not verify: the row of the circuit that the witness breaks."""
+    from partita.circuits.container import map_file
+    from partita.circuits.r1cs_file import read_r1cs
+    from partita.groth16.errors import UnsatisfiedError
+
+    if "r1cs" not in entry.manifest.files:
+        return UsageError(
+            f"witness or key of {entry.circuit_id!r} does not fit; add --r1cs to see where"
+        )
+    source = entry.file("r1cs")
+    r1cs = read_r1cs(str(source), map_file(source))
+    row = backend.check_rows(r1cs, witness)
+    if row is None:
+        return CheckFailedError(
+            f"the proof does not verify though the witness satisfies every row: "
+            f"{entry.file('zkey')} and {source} are of different circuits"
+        )
+    return UnsatisfiedError(row, r1cs.n_rows)
