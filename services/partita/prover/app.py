@@ -30,6 +30,7 @@ from partita.service.fingerprint import fingerprint
 from partita.v1 import dispatch_pb2
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from partita.groth16.backend import Backend
@@ -41,22 +42,28 @@ _LINK_CLOSE_S = 3.0
 _log = logs.get("prover")
 
 
-def main(config: ProverConfig) -> int:
-    """Run a prover in this process and return its exit code."""
-    code = asyncio.run(run(config))
+def main(config: ProverConfig, wrap: Callable[[Backend], Backend] | None = None) -> int:
+    """Run a prover in this process and return its exit code.
+
+    Args:
+        config: its configuration.
+        wrap: put around the backend, to observe or disturb what it computes.
+    """
+    code = asyncio.run(run(config, wrap))
     _log.info("prover.ended", code=code)
     return code
 
 
-async def run(config: ProverConfig) -> int:
-    """Run a prover until it shall end; returns the exit code.
+async def run(config: ProverConfig, wrap: Callable[[Backend], Backend] | None = None) -> int:
+    """Run a prover until it shall end; returns the exit code. For `wrap` see `main`.
 
     Raises:
         AddressInUseError: the prover's own address is taken.
     """
     if config.limit_data:
         memory.limit_data_bytes(config.total_bytes + config.memory_margin)
-    prover = Prover(config, *_make_backend(config))
+    backend, watchdog = _make_backend(config)
+    prover = Prover(config, wrap(backend) if wrap else backend, watchdog)
     _catch_signals(prover)
     code = await prover.run()
     if prover.computes:
