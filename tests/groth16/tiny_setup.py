@@ -6,7 +6,7 @@ of rows, each row a dict from wire to coefficient.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -28,7 +28,6 @@ class Circuit:
     rows: list[tuple[Row, Row, Row]]
     witness: list[int]
     name: str = ""
-    bound_wires: list[int] = field(default_factory=list)
 
     def witness_of(self, curve_name: str, values: list[int] | None = None) -> Witness:
         """The (or another) witness as bytes."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar
 
 from partita.groth16.keys import KeyFamily, ProvingKey, Query
 from partita.groth16.r1cs import R1cs
@@ -87,7 +87,6 @@ class Ready(Pending[T_co]):
         return self.value
 
 
-@runtime_checkable
 class Vector(Protocol):
     """A vector of scalars in the backend's own memory and form."""
 

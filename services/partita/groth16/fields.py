@@ -75,15 +75,6 @@ class Field(ABC, Generic[E]):
         """x²."""
         return self.mul(x, x)
 
-    def pow(self, x: E, exponent: int) -> E:
-        """x to a non-negative power, by squaring from the top bit."""
-        result = self.one
-        for bit in f"{exponent:b}":
-            result = self.sqr(result)
-            if bit == "1":
-                result = self.mul(result, x)
-        return result
-
     def to_big_endian(self, x: E) -> bytes:
         """Canonical, most significant byte first, the last coordinate (c1) first."""
         return b"".join(
@@ -147,10 +138,6 @@ class PrimeField(Field[int]):
         if x == 0:
             raise ZeroDivisionError("zero has no inverse")
         return pow(x, -1, self.modulus)
-
-    def pow(self, x: int, exponent: int) -> int:
-        """x to a non-negative power."""
-        return pow(x, exponent, self.modulus)
 
     def sqrt(self, x: int) -> int | None:
         """A square root, or None for a non-residue; NotImplementedError unless p = 3 (mod 4)."""
