@@ -126,12 +126,19 @@ impl<F: ScalarField> Ntt<F> {
 
     /// Brings bit-reversed values into natural order, or back.
     pub fn permute(&self, values: &mut [F]) {
-        for i in 0..values.len() {
-            let j = reverse_bits(i, self.log_n);
-            if i < j {
-                values.swap(i, j);
-            }
-        }
+        assert_eq!(values.len(), self.size(), "the transform's length");
+        let cells = Cells(values.as_mut_ptr());
+        (0..values.len())
+            .into_par_iter()
+            .with_min_len(TILE)
+            .for_each(|i| {
+                let j = reverse_bits(i, self.log_n);
+                if i < j {
+                    // SAFETY: both are below the length, and reversal pairs every position with
+                    // one other, so that no two tasks touch the same one.
+                    unsafe { cells.swap(i, j) };
+                }
+            });
     }
 
     /// The powers ω⁰, ω¹, … of the level whose blocks have length 2·half.
@@ -191,6 +198,21 @@ impl<F: ScalarField> Ntt<F> {
             .zip(high.par_chunks_mut(TILE))
             .zip(twiddles.par_chunks(TILE))
             .for_each(|((low, high), twiddles)| forward_butterflies(low, high, twiddles));
+    }
+}
+
+/// A vector whose positions several threads write to, each its own.
+struct Cells<F>(*mut F);
+
+// SAFETY: the callers of `swap` never share a position.
+unsafe impl<F: Send> Sync for Cells<F> {}
+
+impl<F> Cells<F> {
+    /// # Safety
+    /// Both positions must lie in the vector, and no other thread may touch them.
+    unsafe fn swap(&self, i: usize, j: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { std::ptr::swap(self.0.add(i), self.0.add(j)) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! BLS12-381, computed by blst. Its affine points are the stored form byte for byte.
 //!
-//! The only file that calls into blst's C functions.
+//! The only file that calls into blst's C functions, but for a hash in `verify`.
 
 use std::ptr;
 
