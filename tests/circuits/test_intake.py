@@ -56,9 +56,8 @@ def test_a_circuit_is_added_and_makes_witnesses(
     assert manifest.domain_size == vector.facts["domain_size"]
     assert set(manifest.files) == {"zkey", "vk", "wasm", "r1cs", "sym"}
     assert set(manifest.input_formats) == {"wtns", "circom.json"}
-    assert entry.verifying_key() == read_verifying_key_json(
-        "vk", vector.text("verification_key.json")
-    )
+    text = vector.text("verification_key.json")
+    assert entry.verifying_key() == read_verifying_key_json("vk", text, check_subgroups=False)
     assert catalogue.verify() == []
 
     files = CircuitFiles(catalogue.root)

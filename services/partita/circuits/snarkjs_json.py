@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from partita.circuits.snarkjs_curves import CURVE_OF_SNARKJS_NAME, SNARKJS_NAMES
 from partita.circuits.strict_json import load_json, require_fields
 from partita.groth16.curves import CURVES, curve_named
-from partita.groth16.errors import FormatError, MismatchError
+from partita.groth16.errors import EncodingError, FormatError, MismatchError
 from partita.groth16.proof import Proof
 from partita.groth16.statement import decode_statement, encode_statement
 from partita.groth16.verifying_key import VerifyingKey
@@ -67,11 +67,12 @@ def read_proof_json(source: str, data: bytes | memoryview | str) -> Proof:
     """
     fields = require_fields(source, load_json(source, data), _PROOF_FIELDS)
     curve = _read_curve(source, fields)
+    points = _Points(source, curve, check_subgroups=True)
     return Proof(
         curve.name,
-        a=_finite(source, fields, "pi_a", curve.g1, curve),
-        b=_finite(source, fields, "pi_b", curve.g2, curve),
-        c=_finite(source, fields, "pi_c", curve.g1, curve),
+        a=points.finite(curve.g1, "pi_a", fields),
+        b=points.finite(curve.g2, "pi_b", fields),
+        c=points.finite(curve.g1, "pi_c", fields),
     )
 
 
@@ -129,8 +130,16 @@ def write_verifying_key_json(key: VerifyingKey) -> str:
     )
 
 
-def read_verifying_key_json(source: str, data: bytes | memoryview | str) -> VerifyingKey:
+def read_verifying_key_json(
+    source: str, data: bytes | memoryview | str, *, check_subgroups: bool = True
+) -> VerifyingKey:
     """Read verification_key.json; `vk_alphabeta_12` may be there and is not used.
+
+    Args:
+        source: the name of the file, for errors.
+        data: its text.
+        check_subgroups: False where the key goes to a `Verifier`, which checks it in native code
+            and not in milliseconds a point.
 
     Raises:
         FormatError: malformed; names the field.
@@ -144,15 +153,14 @@ def read_verifying_key_json(source: str, data: bytes | memoryview | str) -> Veri
         raise FormatError(source, "is not a list of points", section="IC")
     if isinstance(n_public, bool) or n_public != len(ic) - 1:
         raise FormatError(source, f"is {n_public}, but IC has {len(ic)} points", section="nPublic")
+    points = _Points(source, curve, check_subgroups=check_subgroups)
     return VerifyingKey(
         curve.name,
-        alpha_g1=_finite(source, fields, "vk_alpha_1", curve.g1, curve),
-        beta_g2=_finite(source, fields, "vk_beta_2", curve.g2, curve),
-        gamma_g2=_finite(source, fields, "vk_gamma_2", curve.g2, curve),
-        delta_g2=_finite(source, fields, "vk_delta_2", curve.g2, curve),
-        ic=tuple(
-            _point(source, f"IC[{index}]", value, curve.g1, curve) for index, value in enumerate(ic)
-        ),
+        alpha_g1=points.finite(curve.g1, "vk_alpha_1", fields),
+        beta_g2=points.finite(curve.g2, "vk_beta_2", fields),
+        gamma_g2=points.finite(curve.g2, "vk_gamma_2", fields),
+        delta_g2=points.finite(curve.g2, "vk_delta_2", fields),
+        ic=tuple(points.read(curve.g1, f"IC[{index}]", value) for index, value in enumerate(ic)),
     )
 
 
@@ -186,37 +194,44 @@ def _number(source: str, field: str, value: Json, modulus: int) -> int:
     return int(value)
 
 
-def _element(source: str, field: str, value: Json, group: Group[E], curve: Curve) -> E:
-    if group.field.size_bytes == curve.fq.size_bytes:
-        return group.field.from_coordinates((_number(source, field, value, curve.fq.modulus),))
-    parts = _list(source, field, value, 2)
-    c0, c1 = (_number(source, f"{field}[{i}]", v, curve.fq.modulus) for i, v in enumerate(parts))
-    return group.field.from_coordinates((c0, c1))
+class _Points:
+    """Reads the points of one file."""
 
+    def __init__(self, source: str, curve: Curve, *, check_subgroups: bool) -> None:
+        self._source = source
+        self._modulus = curve.fq.modulus
+        self._check_subgroups = check_subgroups
 
-def _point(
-    source: str, field: str, value: Json, group: Group[E], curve: Curve
-) -> tuple[E, E] | None:
-    x, y, z = (
-        _element(source, f"{field}[{i}]", part, group, curve)
-        for i, part in enumerate(_list(source, field, value, 3))
-    )
-    f = group.field
-    if z == f.zero and (x, y) == (f.zero, f.one):
-        return None
-    if z != f.one:
-        raise FormatError(source, "the third coordinate is not one", section=field)
-    group.check((x, y), f"{source}, {field}")
-    return x, y
+    def read(self, group: Group[E], field: str, value: Json) -> tuple[E, E] | None:
+        x, y, z = (
+            self._element(group, f"{field}[{i}]", part)
+            for i, part in enumerate(_list(self._source, field, value, 3))
+        )
+        f = group.field
+        if z == f.zero and (x, y) == (f.zero, f.one):
+            return None
+        if z != f.one:
+            raise FormatError(self._source, "the third coordinate is not one", section=field)
+        where = f"{self._source}, {field}"
+        if self._check_subgroups:
+            group.check((x, y), where)
+        elif not group.is_on_curve((x, y)):
+            raise EncodingError(where, "the point is off the curve")
+        return x, y
 
+    def finite(self, group: Group[E], field: str, fields: dict[str, Json]) -> tuple[E, E]:
+        point = self.read(group, field, fields[field])
+        if point is None:
+            raise FormatError(self._source, "is the point at infinity", section=field)
+        return point
 
-def _finite(
-    source: str, fields: dict[str, Json], field: str, group: Group[E], curve: Curve
-) -> tuple[E, E]:
-    point = _point(source, field, fields[field], group, curve)
-    if point is None:
-        raise FormatError(source, "is the point at infinity", section=field)
-    return point
+    def _element(self, group: Group[E], field: str, value: Json) -> E:
+        source, modulus = self._source, self._modulus
+        if group.field.size_bytes == group.field.prime_size_bytes:
+            return group.field.from_coordinates((_number(source, field, value, modulus),))
+        parts = _list(source, field, value, 2)
+        c0, c1 = (_number(source, f"{field}[{i}]", v, modulus) for i, v in enumerate(parts))
+        return group.field.from_coordinates((c0, c1))
 
 
 def _list(source: str, field: str, value: Json, length: int) -> list[Json]:
