@@ -14,6 +14,7 @@ import grpc
 from partita.circuits.circuit_files import CircuitFiles
 from partita.circuits.errors import CatalogueError
 from partita.groth16.errors import Groth16Error
+from partita.prover.connection import ConnectionLostError, surviving_close
 from partita.prover.offers import Circuit, OfferRules, broken_circuit, build_circuit
 from partita.service import logs
 from partita.v1 import blobs_pb2, blobs_pb2_grpc, fleet_pb2, fleet_pb2_grpc
@@ -90,9 +91,10 @@ class Circuits:
             await self._wake.wait()
             self._wake.clear()
             try:
-                await self._sync()
-            except grpc.aio.AioRpcError as error:
-                _log.warning("circuits.retry", code=error.code().name, detail=error.details())
+                with surviving_close():
+                    await self._sync()
+            except (grpc.aio.AioRpcError, ConnectionLostError) as error:
+                _log.warning("circuits.retry", detail=str(error))
                 await asyncio.sleep(_RETRY_S)
                 self._wake.set()
 

@@ -68,6 +68,8 @@ class Engine:
         self._step(self._core.tick)
 
     def _step(self, run: Callable[[int], list[fx.Effect]]) -> None:
+        if self.exited.done():  # what still runs is being cut off, in no order
+            return
         try:
             effects = run(self._now_ns())
             if self._check:

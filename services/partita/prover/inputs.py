@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import grpc
 
 from partita.groth16.errors import ResourceError
+from partita.prover.connection import ConnectionLostError, surviving_close
 from partita.prover.failures import InputLostError
 from partita.service import logs
 from partita.v1 import blobs_pb2, blobs_pb2_grpc, types_pb2
@@ -137,18 +138,20 @@ async def _download(order: LeaseOrder, channel: _Channel, buffer: InputBuffer) -
     blob = types_pb2.BlobRef(sha256=order.input.sha256, size_bytes=order.input.size_bytes)
     offset, digest = 0, hashlib.sha256()
     try:
-        async for message in stub.Download(blobs_pb2.DownloadRequest(blob=blob)):
-            if offset + len(message.chunk) > buffer.size_bytes:
-                raise InputLostError(f"the input has more than {buffer.size_bytes} bytes")
-            buffer.write(offset, message.chunk)
-            digest.update(message.chunk)
-            offset += len(message.chunk)
+        with surviving_close():
+            async for message in stub.Download(blobs_pb2.DownloadRequest(blob=blob)):
+                if offset + len(message.chunk) > buffer.size_bytes:
+                    raise InputLostError(f"the input has more than {buffer.size_bytes} bytes")
+                buffer.write(offset, message.chunk)
+                digest.update(message.chunk)
+                offset += len(message.chunk)
     except grpc.aio.AioRpcError as error:
         if error.code() in _LOST:
-            raise InputLostError(
-                f"the scheduler does not serve the input: {error.details()}"
-            ) from (error)
+            why = f"the scheduler does not serve the input: {error.details()}"
+            raise InputLostError(why) from error
         _log.warning("input.retry", lease_id=order.lease_id, code=error.code().name)
+        return None
+    except ConnectionLostError:
         return None
     if offset != buffer.size_bytes:
         raise InputLostError(f"the input has {offset} bytes, {buffer.size_bytes} were ordered")

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from partita.prover.core.model import Actual
 
 CONTRACT = 1
-_COALESCE_S = 0.05
 _CLOSE_S = 1.0
 _log = logs.get("link")
 
@@ -47,6 +46,7 @@ class LinkConfig:
         backoff_busy_s: the most while leases are held.
         backoff_idle_s: the most otherwise.
         beat_s: how often an Actual goes until a Welcome says otherwise.
+        coalesce_s: the least time between Actuals that are not urgent.
     """
 
     addresses: Sequence[str]
@@ -54,6 +54,7 @@ class LinkConfig:
     backoff_busy_s: float = 10.0
     backoff_idle_s: float = 30.0
     beat_s: float = 5.0
+    coalesce_s: float = 0.05
 
 
 class _LowerEpochError(Exception):
@@ -215,10 +216,11 @@ class Link:
 
     async def _write(self, call: _Call) -> None:
         clock = asyncio.get_running_loop().time
-        sent_at = clock() - _COALESCE_S
+        coalesce_s = self._config.coalesce_s
+        sent_at = clock() - coalesce_s
         while True:
             due_at = sent_at + (
-                (0.0 if self._urgent else _COALESCE_S) if self._actual_due else self._beat_s
+                (0.0 if self._urgent else coalesce_s) if self._actual_due else self._beat_s
             )
             if not self._hello_due and clock() < due_at:
                 if self._closing.is_set() and not self._actual_due:
