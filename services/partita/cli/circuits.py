@@ -31,7 +31,7 @@ _PROBE_S = 2.0
 
 @app.command("add")
 def add(
-    name: Annotated[str, typer.Argument(help="Its name: a-z 0-9 . _ -")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name: a-z 0-9 . _ -")],
     zkey: Annotated[Path, typer.Option("--zkey", metavar="F", help="The proving key.")],
     wasm: Annotated[
         Path | None, typer.Option("--wasm", metavar="F", help="The witness program.")
@@ -89,7 +89,7 @@ def list_circuits(data_dir: DataDirOption = None, as_json: JsonFlag = False) -> 
 
 @app.command("show")
 def show_circuit(
-    name: Annotated[str, typer.Argument(help="The circuit.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The circuit.")],
     vkey: Annotated[
         Path | None,
         typer.Option("--vkey", metavar="OUT", help="Write snarkjs' verification_key.json here."),
@@ -115,7 +115,9 @@ def show_circuit(
 
 @app.command("verify")
 def verify_circuits(
-    name: Annotated[str | None, typer.Argument(help="One circuit; default: all.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="One circuit; default: all.")
+    ] = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -141,7 +143,7 @@ def verify_circuits(
 
 @app.command("remove")
 def remove(
-    name: Annotated[str, typer.Argument(help="The circuit.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The circuit.")],
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -90,7 +90,7 @@ def connect(scheduler: str | None, data_dir: Path | None) -> Client:
 
 
 def submit(
-    name: Annotated[str, typer.Argument(help="The circuit; before the files.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The circuit; before the files.")],
     input_files: Annotated[
         list[Path] | None,
         typer.Option("--input", metavar="F...", help="Inputs by name (JSON), one a partition."),

@@ -37,7 +37,7 @@ def backend_named(name: BackendName) -> Backend:
 
 
 def prove(
-    name: Annotated[str, typer.Argument(help="The circuit.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The circuit.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")],
     input_file: Annotated[
         Path | None, typer.Option("--input", metavar="F.json", help="The inputs by name.")
