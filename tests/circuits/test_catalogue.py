@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 from collections.abc import Mapping
@@ -204,6 +205,20 @@ def test_an_altered_verifying_key_is_not_used(catalogue: Catalogue) -> None:
     entry.file("vk").unlink()
     with pytest.raises(BrokenCircuitError, match="vk cannot be read"):
         entry.verifying_key()
+
+
+def test_a_verifying_key_that_does_not_fit_its_manifest_is_not_used(catalogue: Catalogue) -> None:
+    """A manifest from afar may name any file: its digest is right, and yet it is no key."""
+    for name, data, message in (
+        ("none", b"no key", "vk is none"),
+        ("other", dataclasses.replace(VK, ic=VK.ic[:1]).to_bytes(), "vk is of 0 public inputs"),
+    ):
+        with catalogue.stage(name) as staging:
+            staging.write("zkey", b"key")
+            staging.write("vk", data)
+            entry = staging.publish(manifest_of(staging.files))
+        with pytest.raises(BrokenCircuitError, match=message):
+            entry.verifying_key()
 
 
 def test_adding_a_damaged_circuit_again_repairs_it(catalogue: Catalogue) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -292,6 +294,19 @@ def test_a_program_whose_wire_0_is_not_one_is_not_believed() -> None:
 def test_what_is_no_webassembly_is_refused(data: bytes) -> None:
     with pytest.raises(ProgramError, match=r"p\.wasm"):
         CircomProgram("p.wasm", data)
+
+
+def test_a_process_that_ends_with_a_program_loaded_ends_quietly() -> None:
+    path = edge("one-constraint").path / "circuit.wasm"
+    code = (
+        "from pathlib import Path\n"
+        "from partita.circuits.circom_program import CircomProgram\n"
+        f"program = CircomProgram('p.wasm', Path({str(path)!r}).read_bytes())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stderr == ""
 
 
 def test_a_cache_compiles_a_program_once_and_drops_the_least_used() -> None:

@@ -102,7 +102,7 @@ def survives(read: Callable[[bytes], object], data: bytes) -> bool:
 def test_flipped_bits_are_survived(name: str, curve: str) -> None:
     data = edge("one-constraint", curve).read(name)
     rng = random.Random(f"{name} {curve}")
-    for _ in range(100):
+    for _ in range(60):
         at = rng.randrange(len(data))
         survives(READERS[name], patched(data, at, bytes([data[at] ^ 1 << rng.randrange(8)])))
 
@@ -149,7 +149,7 @@ def test_flipped_bits_in_a_program_are_survived() -> None:
     data = edge("one-constraint").read("circuit.wasm")
     rng = random.Random(3)
     outcomes = set()
-    for _ in range(60):
+    for _ in range(50):
         at = rng.randrange(len(data))
         flipped = patched(data, at, bytes([data[at] ^ 1 << rng.randrange(8)]))
         outcomes.add(survives(run_program, flipped))

@@ -41,6 +41,21 @@ def test_every_element_is_found_again_in_the_dictionary() -> None:
     assert len(table) == len(np.unique(values, axis=0))
 
 
+def test_the_dictionary_does_not_depend_on_the_size_of_the_chunks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = random.Random(3)
+    pool = [rng.getrandbits(256) for _ in range(50)]
+    values = elements([rng.choice(pool) for _ in range(1001)])
+    whole, _ = distinct(values)
+    for chunk in (1, 7, 100, 1000):
+        monkeypatch.setattr("partita.circuits.elements._CHUNK", chunk)
+        table, index = distinct(values)
+        assert np.array_equal(table[index], values)
+        assert len(table) == len(whole)
+    assert len(distinct(values[:0])[0]) == 0
+
+
 def test_values_whose_mixes_collide_stay_apart() -> None:
     """w0·c0 + w1·c1 is the same for (c1, 0) and (0, c0): the cheap sort cannot tell them."""
     c0, c1 = int(_MIX[0]), int(_MIX[1])

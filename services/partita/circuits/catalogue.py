@@ -28,7 +28,7 @@ from partita.circuits.durable import sha256_of, sync_directory
 from partita.circuits.errors import BrokenCircuitError, CatalogueError, UnknownCircuitError
 from partita.circuits.manifest import Manifest
 from partita.circuits.staging import MANIFEST_NAME, STAGING_PREFIX, Staging
-from partita.groth16.errors import FormatError
+from partita.groth16.errors import FormatError, InputError
 from partita.groth16.verifying_key import VerifyingKey
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ class Entry:
         return self.path / role
 
     def verifying_key(self) -> VerifyingKey:
-        """The verifying key, its bytes compared with their digest.
+        """The verifying key, its bytes compared with their digest; subgroups are not checked.
 
         Raises:
-            BrokenCircuitError: the file is missing or altered.
+            BrokenCircuitError: the file is missing, altered, or no verifying key of the circuit.
         """
         expected = self.manifest.files["vk"]
         try:
@@ -77,7 +77,16 @@ class Entry:
             raise BrokenCircuitError(
                 self.circuit_id, f"vk was altered: expected {expected}, found {found}"
             )
-        return VerifyingKey.from_bytes(self.manifest.curve, data, check_subgroups=False)
+        try:
+            key = VerifyingKey.from_bytes(self.manifest.curve, data, check_subgroups=False)
+        except InputError as error:
+            raise BrokenCircuitError(self.circuit_id, f"vk is none: {error}") from None
+        n_public = self.manifest.n_public
+        if key.n_public != n_public:
+            raise BrokenCircuitError(
+                self.circuit_id, f"vk is of {key.n_public} public inputs, not of {n_public}"
+            )
+        return key
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,7 @@ _TEMPORARY_PREFIX: Final = ".new-"
 
 
 class CircuitFiles:
-    """The circuit files of a data directory.
+    """The circuit files of a data directory. Thread-safe.
 
     Args:
         root: `DATA_DIR/circuits`.
@@ -35,13 +36,16 @@ class CircuitFiles:
     def __init__(self, root: Path) -> None:
         self._folder = root / _FOLDER
         self._catalogue = Catalogue(root)
+        self._lock = threading.Lock()
 
     def path_of(self, sha256: str) -> Path | None:
         """Where the file of this digest (hex) lies, or None if it is not here."""
         received = self._folder / sha256
         if received.is_file():
             return received
-        for entry in self._catalogue.scan().circuits.values():
+        with self._lock:
+            circuits = self._catalogue.scan().circuits
+        for entry in circuits.values():
             for role, digest in entry.manifest.files.items():
                 if digest == sha256:
                     return entry.file(role)

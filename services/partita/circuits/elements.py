@@ -16,6 +16,9 @@ from partita.groth16.keys import SparseMatrix
 
 ELEMENT_BYTES: Final = 32
 
+_CHUNK: Final = 1 << 18
+"""Elements that are sorted at once."""
+
 Words = npt.NDArray[np.uint64]
 """Shape (n, 4): elements, words least significant first."""
 
@@ -45,6 +48,28 @@ def first_not_below(values: Words, modulus: int) -> int | None:
 def distinct(values: Words) -> tuple[Words, npt.NDArray[np.uint32]]:
     """The distinct elements, and for each element the index of its value among them.
 
+    Done in chunks, so that the scratch does not grow with the number of elements. `values` may
+    be strided.
+    """
+    tables: list[Words] = []
+    indexes: list[npt.NDArray[np.uint32]] = []
+    n_before = 0
+    for at in range(0, len(values), _CHUNK):
+        table, index = _distinct(np.ascontiguousarray(values[at : at + _CHUNK]))
+        tables.append(table)
+        indexes.append(index + np.uint32(n_before))
+        n_before += len(table)
+    if not tables:
+        return np.zeros((0, 4), dtype=np.uint64), np.zeros(0, dtype=np.uint32)
+    if len(tables) == 1:
+        return tables[0], indexes[0]
+    table, renamed = _distinct(np.concatenate(tables))
+    return table, renamed[np.concatenate(indexes)]
+
+
+def _distinct(values: Words) -> tuple[Words, npt.NDArray[np.uint32]]:
+    """`distinct` of one chunk.
+
     Elements are sorted by a 64-bit mix of their words, which is cheaper than comparing 32
     bytes; if two different values mix to the same word, the whole values are sorted instead.
     """
@@ -62,12 +87,11 @@ def canonical_dictionary(table: Words, *, modulus: int, factor: int) -> bytes:
     raw = table.astype("<u8", copy=False).tobytes()
     if factor == 1:
         return raw
-    return b"".join(
-        (int.from_bytes(raw[at : at + ELEMENT_BYTES], "little") * factor % modulus).to_bytes(
-            ELEMENT_BYTES, "little"
-        )
-        for at in range(0, len(raw), ELEMENT_BYTES)
-    )
+    product = bytearray(len(raw))
+    for at in range(0, len(raw), ELEMENT_BYTES):
+        value = int.from_bytes(raw[at : at + ELEMENT_BYTES], "little") * factor % modulus
+        product[at : at + ELEMENT_BYTES] = value.to_bytes(ELEMENT_BYTES, "little")
+    return bytes(product)
 
 
 def sparse_matrix(

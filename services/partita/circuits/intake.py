@@ -53,7 +53,12 @@ class CircuitSources:
 
 
 def add_circuit(
-    catalogue: Catalogue, circuit_id: str, sources: CircuitSources, backend: Backend
+    catalogue: Catalogue,
+    circuit_id: str,
+    sources: CircuitSources,
+    backend: Backend,
+    *,
+    synthesis_time_ms: int = SYNTHESIS_TIME_MS,
 ) -> Entry:
     """Check a circuit's files and add them under a name.
 
@@ -62,6 +67,7 @@ def add_circuit(
         circuit_id: the name.
         sources: the files.
         backend: checks every point of the key for curve and subgroup.
+        synthesis_time_ms: the time limit of one run of the witness program.
 
     Returns:
         The entry; adding the same files again changes nothing.
@@ -90,11 +96,15 @@ def add_circuit(
             _check_program(program, key)
         backend.load(key, check=True).release()
         staging.write("vk", VerifyingKey.of_proving_key(key).to_bytes())
-        return staging.publish(_manifest(staging, key, n_constraints, program))
+        return staging.publish(_manifest(staging, key, n_constraints, program, synthesis_time_ms))
 
 
 def _manifest(
-    staging: Staging, key: ProvingKey, n_constraints: int, program: CircomProgram | None
+    staging: Staging,
+    key: ProvingKey,
+    n_constraints: int,
+    program: CircomProgram | None,
+    synthesis_time_ms: int,
 ) -> Manifest:
     input_formats = {"wtns": wtns_size_bytes(key.n_wires)}
     limits = None
@@ -102,7 +112,7 @@ def _manifest(
         input_formats["circom.json"] = (
             _JSON_BYTES_OF_A_FILE + _JSON_BYTES_OF_A_VALUE * program.n_inputs
         )
-        limits = SynthesisLimits(_memory_limit_bytes(program), SYNTHESIS_TIME_MS)
+        limits = SynthesisLimits(_memory_limit_bytes(program), synthesis_time_ms)
     return Manifest(
         curve=key.curve,
         family=key.family,

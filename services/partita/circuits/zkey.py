@@ -211,7 +211,7 @@ def _read_coefficients(
     matrix = column("matrix", 2, "0 is A and 1 is B")
     row = column("row", header.domain_size, f"the domain has {header.domain_size}")
     wire = column("wire", header.n_wires, f"the key has {header.n_wires}")
-    values = np.ascontiguousarray(entries["value"])
+    values = entries["value"]
     bad = first_not_below(values, header.curve.r)
     if bad is not None:
         raise section.error(
