@@ -3,6 +3,7 @@
     SchedulerError
     ├── RequestError            the caller can fix it; the state is unchanged
     │   ├── JobUnknown          no such job, or its retention is over
+    │   ├── SessionUnknown      the session has closed meanwhile: send nothing
     │   └── SnapshotRejected    not a snapshot of this version of the core
     └── CoreBug                 an invariant broke: stop, do not continue
 
@@ -39,6 +40,14 @@ class JobUnknown(RequestError):  # noqa: N818
     def __init__(self, job_id: str) -> None:
         super().__init__(f"job {job_id!r} is unknown: it never existed or its retention is over")
         self.job_id = job_id
+
+
+class SessionUnknown(RequestError):  # noqa: N818
+    """No open session has that number."""
+
+    def __init__(self, session: int) -> None:
+        super().__init__(f"session {session} is not open")
+        self.session = session
 
 
 class SnapshotRejected(RequestError):  # noqa: N818

@@ -31,7 +31,7 @@ from partita.scheduler.core import (
 from partita.scheduler.core import events as ev
 from partita.scheduler.core.config import CoreConfig
 from partita.scheduler.core.effects import Accept, Effect
-from partita.scheduler.core.errors import CoreBug
+from partita.scheduler.core.errors import CoreBug, SessionUnknown
 from partita.scheduler.core.model import Desired, Failure, FailureKind, JobState, Outcome
 from partita.scheduler.core.queue import WaitingQueue
 from partita.scheduler.core.state import After, State
@@ -107,8 +107,15 @@ class SchedulerCore:
         return self._state.next_record - 1 - self._state.durable_record
 
     def desired(self, session: int) -> Desired:
-        """Return what the prover of an open session should hold: a function of the tables."""
-        return reading.desired(self._state, self._state.sessions[session])
+        """Return what the prover of an open session should hold: a function of the tables.
+
+        Raises:
+            SessionUnknown: the session has closed since its SyncProver.
+        """
+        found = self._state.sessions.get(session)
+        if found is None:
+            raise SessionUnknown(session)
+        return reading.desired(self._state, found)
 
     def status(self, job_id: str) -> JobView:
         """Return one job.
