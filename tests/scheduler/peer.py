@@ -2,7 +2,7 @@
 
 It reconciles like a prover does, without a pipeline: each new lease fetches its input and becomes
 an outcome; `work` may be closed to hold leases, `spoil` may change a proof on its way out. It
-proves circuits whose public output is the product of two inputs (tests/vectors/edge/one-constraint).
+proves that a public output is the product of two inputs (tests/vectors/edge/one-constraint).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +70,9 @@ def witness_of(input_format: str, data: bytes) -> Witness:
     return product_witness(int(values["left"]), int(values["right"]))
 
 
+Connect = Callable[..., Awaitable["Peer"]]
+"""Connects a test prover: (prover_id, **fields of Peer)."""
+
 Spoil = Callable[[dispatch_pb2.Lease, bytes], bytes]
 
 
@@ -86,7 +89,7 @@ class Peer:
     max_leases: int = 2
     total_bytes: int = 64 * MIB
     highest_epoch: int = 0
-    spoil: Spoil = lambda lease, proof: proof  # noqa: E731
+    spoil: Spoil = lambda lease, proof: proof
     work: asyncio.Event = field(default_factory=asyncio.Event)
     held: dict[str, dispatch_pb2.HeldLease] = field(default_factory=dict)
     keys: set[bytes] = field(default_factory=set)

@@ -18,7 +18,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -72,6 +72,35 @@ class _Inline:
     jobs: set[str] = field(default_factory=set)
 
 
+class UploadPermit:
+    """The upload slots: taken before the first byte is read, so that the rest stays at the client.
+
+    Args:
+        slots: uploads that are read at the same time.
+        max_waiting: uploads that may wait for a slot.
+    """
+
+    def __init__(self, slots: int, max_waiting: int) -> None:
+        self._free = asyncio.Semaphore(slots)
+        self._slots = slots
+        self._max_waiting = max_waiting
+        self._waiting = 0
+
+    async def __aenter__(self) -> None:
+        if self._free.locked() and self._waiting >= self._max_waiting:
+            raise IngestFullError(
+                f"{self._slots} uploads run and {self._waiting} wait; try again later"
+            )
+        self._waiting += 1
+        try:
+            await self._free.acquire()
+        finally:
+            self._waiting -= 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self._free.release()
+
+
 class BlobStore:
     """The blobs of one data directory.
 
@@ -90,8 +119,7 @@ class BlobStore:
         self._inline: dict[bytes, _Inline] = {}
         self._ticket_ns: dict[bytes, int] = {}
         self._reserved_bytes = 0
-        self._permits = asyncio.Semaphore(limits.max_uploads)
-        self._waiting = 0
+        self._uploads = UploadPermit(limits.max_uploads, limits.max_waiting)
         self._serial = 0
         self._threads = ThreadPoolExecutor(limits.max_uploads, thread_name_prefix="blobs")
         self._scan()
@@ -198,30 +226,9 @@ class BlobStore:
         self._sizes.pop(digest, None)
         self._ticket_ns.pop(digest, None)
 
-    @asynccontextmanager
-    async def upload_permit(self) -> AsyncIterator[None]:
-        """Hold one of the upload slots; taken before the first byte is read.
-
-        Raises:
-            IngestFullError: too many wait already.
-        """
-        if self._permits.locked():
-            if self._waiting >= self._limits.max_waiting:
-                raise IngestFullError(
-                    f"{self._limits.max_uploads} uploads run and {self._waiting} wait; "
-                    "try again later"
-                )
-            self._waiting += 1
-            try:
-                await self._permits.acquire()
-            finally:
-                self._waiting -= 1
-        else:
-            await self._permits.acquire()
-        try:
-            yield
-        finally:
-            self._permits.release()
+    def upload_permit(self) -> UploadPermit:
+        """Return one of the upload slots, for use in `async with` around the first read."""
+        return self._uploads
 
     async def put(self, ref: BlobRef, chunks: AsyncIterator[bytes]) -> int:
         """Store a blob from its chunks; return the end of its ticket in wall nanoseconds.
@@ -335,7 +342,11 @@ class BlobStore:
         run = asyncio.get_running_loop().run_in_executor
         if inline is not None:
             return await run(self._threads, look, inline)
-        return await run(self._threads, _look_at, self.path(ref.sha256), look, ref)
+        try:
+            return await run(self._threads, _look_at, self.path(ref.sha256), look, ref)
+        except BlobMissingError:
+            self._forget(ref.sha256)
+            raise
 
     def close(self) -> None:
         """Wait for running reads and writes, then let go of the threads."""
