@@ -41,6 +41,7 @@ class Peer:
         failures: method name to errors that its next calls end with.
         blobs, jobs, results: what is kept.
         changed: set whenever a job changed.
+        forgetful: FindMissing says that every blob is missing, as if it had come since.
     """
 
     def __init__(self) -> None:
@@ -55,6 +56,7 @@ class Peer:
         self.changed = asyncio.Event()
         self.stream_cut_after: int | None = None
         self.page = 2
+        self.forgetful = False
         self._entered = asyncio.Condition()
 
     async def called(self, method: str, times: int = 1) -> None:
@@ -182,7 +184,8 @@ class _Blobs(blobs_pb2_grpc.BlobServiceServicer):
 
     async def FindMissing(self, request: Any, context: Any) -> Any:  # noqa: N802
         await self.peer.enter("FindMissing", context)
-        missing = [ref for ref in request.blobs if ref.sha256 not in self.peer.blobs]
+        known = () if self.peer.forgetful else self.peer.blobs
+        missing = [ref for ref in request.blobs if ref.sha256 not in known]
         return blobs_pb2.FindMissingResponse(missing=missing)
 
     async def Upload(self, request_iterator: Any, context: Any) -> Any:  # noqa: N802

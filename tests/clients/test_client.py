@@ -351,3 +351,40 @@ async def test_a_blob_that_the_server_has_is_not_sent_again(connect: Connect, pe
         await client.upload(b"other")
         await client.upload(LARGE)
     assert peer.calls["Upload"] == 3
+
+
+async def test_a_server_that_answers_an_upload_early_has_the_blob(
+    connect: Connect, peer: Peer
+) -> None:
+    content = bytes(24 << 20)  # far beyond what the connection buffers
+    sha256 = hashlib.sha256(content).digest()
+    peer.forgetful = True
+    peer.blobs[sha256] = content
+    async with serve(peer) as address:
+        assert (await connect(address).upload(content)).sha256 == sha256
+    assert peer.calls["Upload"] == 1
+
+
+async def test_an_upload_that_is_refused_early_says_why(connect: Connect, peer: Peer) -> None:
+    peer.failures["Upload"] = [
+        RpcError(grpc.StatusCode.RESOURCE_EXHAUSTED, "BAD_INPUT", "header.size_bytes: 24 MiB")
+    ]
+    async with serve(peer) as address:
+        with pytest.raises(OverloadedError, match=r"header\.size_bytes: 24 MiB"):
+            await connect(address).upload(bytes(24 << 20))
+
+
+async def test_a_file_that_changes_while_it_is_sent_is_refused_and_not_kept(
+    connect: Connect, peer: Peer, tmp_path: Path
+) -> None:
+    path = tmp_path / "w.wtns"
+    path.write_bytes(LARGE)
+
+    def shrink(sent_bytes: int, total_bytes: int) -> None:
+        path.write_bytes(b"")
+
+    async with serve(peer) as address:
+        client = connect(address)
+        with pytest.raises(InvalidRequestError, match="another content"):
+            await client.upload(path, progress=shrink)
+    assert not peer.blobs

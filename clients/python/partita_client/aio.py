@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
@@ -25,6 +25,7 @@ from partita_client.errors import (
     error_of,
 )
 from partita_client.retry import Retry, RetryPolicy
+from partita_client.uploads import UploadMessages
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -59,6 +60,8 @@ class AsyncClient:
             if credentials is None
             else grpc.aio.secure_channel(address, credentials, OPTIONS)
         )
+        self._credentials = credentials
+        self._upload_channel: grpc.Channel | None = None
         self._stubs = {name: stub(self._channel) for name, stub in STUBS.items()}
 
     async def __aenter__(self) -> Self:
@@ -75,6 +78,8 @@ class AsyncClient:
     async def close(self) -> None:
         """Close the channel; calls in flight end."""
         await self._channel.close()
+        if self._upload_channel is not None:
+            self._upload_channel.close()
 
     async def server_info(
         self, *, give_up_after_s: float | None = None
@@ -273,23 +278,36 @@ class AsyncClient:
             raise error_of(error, self.address) from error
 
     async def _upload(self, step: flows.Upload) -> blobs_pb2.UploadResponse:
-        call = self._stubs["blobs"].Upload()
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        messages = UploadMessages(step)
+        call = self._uploads().Upload.future(iter(messages))
+
+        def tell(_: object) -> None:
+            with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+                loop.call_soon_threadsafe(ended.set)
+
+        call.add_done_callback(tell)
         try:
-            await call.write(blobs_pb2.UploadRequest(header=step.content.ref))
-            sent_bytes = 0
-            chunks = step.content.chunks()
-            while chunk := await asyncio.to_thread(next, chunks, b""):
-                await call.write(blobs_pb2.UploadRequest(chunk=chunk))
-                sent_bytes += len(chunk)
-                step.sent(sent_bytes)
-            await call.done_writing()
-        except asyncio.InvalidStateError:
-            pass  # the server answered before everything was sent: it has the blob or refuses it
-        except BaseException:
-            call.cancel()
+            await ended.wait()
+            answer: blobs_pb2.UploadResponse = call.result()
+            return answer
+        except grpc.RpcError as error:
+            if messages.failure is not None:
+                raise messages.failure from error
             raise
-        answer: blobs_pb2.UploadResponse = await call
-        return answer
+        finally:
+            call.cancel()
+
+    def _uploads(self) -> Any:
+        """The blob stub of the blocking stack, on a channel of its own; see `uploads`."""
+        if self._upload_channel is None:
+            self._upload_channel = (
+                grpc.insecure_channel(self.address, OPTIONS)
+                if self._credentials is None
+                else grpc.secure_channel(self.address, self._credentials, OPTIONS)
+            )
+        return STUBS["blobs"](self._upload_channel)
 
     async def _follow(
         self, method: Callable[[Any], Any], request: Any

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
 
-from partita.v1 import blobs_pb2, fleet_pb2, proving_pb2
+from partita.v1 import fleet_pb2, proving_pb2
 from partita_client import flows
 from partita_client.channel import DEFAULT_ADDRESS, OPTIONS, STUBS
 from partita_client.contents import Content, Source, content_of
 from partita_client.errors import (
-    InvalidRequestError,
     JobFailedError,
     PartitaError,
     UnavailableError,
     error_of,
 )
 from partita_client.retry import Retry, RetryPolicy
+from partita_client.uploads import UploadMessages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -261,7 +261,7 @@ class Client:
         if isinstance(step, flows.Sleep):
             time.sleep(step.seconds)
             return None
-        messages = _Messages(step) if isinstance(step, flows.Upload) else None
+        messages = UploadMessages(step) if isinstance(step, flows.Upload) else None
         try:
             if messages is not None:
                 return self._stubs["blobs"].Upload(iter(messages))
@@ -289,27 +289,3 @@ class Client:
             finally:
                 stream.cancel()
             time.sleep(retry.delay_s(failure))
-
-
-class _Messages:
-    """The messages of an upload; gRPC iterates them in a thread of its own.
-
-    Attributes:
-        failure: why the content could not be read, which gRPC would hide.
-    """
-
-    def __init__(self, step: flows.Upload) -> None:
-        self._step = step
-        self.failure: InvalidRequestError | None = None
-
-    def __iter__(self) -> Iterator[blobs_pb2.UploadRequest]:
-        yield blobs_pb2.UploadRequest(header=self._step.content.ref)
-        sent_bytes = 0
-        try:
-            for chunk in self._step.content.chunks():
-                yield blobs_pb2.UploadRequest(chunk=chunk)
-                sent_bytes += len(chunk)
-                self._step.sent(sent_bytes)
-        except InvalidRequestError as error:
-            self.failure = error
-            raise
