@@ -169,13 +169,13 @@ class Peer(
                 async with session.changed:
                     session.received.append(request)
                     session.changed.notify_all()
-            session.half_closed = True
             session.end()
 
         receiver = asyncio.create_task(receive())
         try:
             while (response := await session.outgoing.get()) is not None:
                 yield response
+            session.half_closed = receiver.done() and not context.cancelled()
         finally:
             receiver.cancel()
             await asyncio.gather(receiver, return_exceptions=True)

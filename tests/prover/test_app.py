@@ -14,6 +14,7 @@ import partita_native
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from partita.circuits.catalogue import Catalogue
 from partita.circuits.snarkjs_json import read_public_json, read_verifying_key_json
 from partita.circuits.wtns import statement_of_wtns
 from partita.groth16 import native
@@ -112,7 +113,7 @@ async def test_a_partition_goes_from_its_witness_to_a_proof_that_verifies(
         held = await outcome(session)
         assert verified(entry, POWER_OF_TWO, statement, held.proved.proof)
         assert held.proved.statement == b""
-        assert held.proved.peak.host > len(data)
+        assert len(data) < held.proved.peak.host <= offer.peak.host
         assert held.held.host == 0
         (key,) = session.actuals[-1].keys
         assert key.state == dispatch_pb2.HeldKey.STATE_READY
@@ -316,6 +317,7 @@ async def test_a_backend_that_fails_again_and_again_faults_the_prover(tmp_path: 
             types_pb2.FAILURE_KIND_COMPUTE,
             types_pb2.FAILURE_KIND_HANDED_BACK,
         )
+        assert await health(tmp_path / "mine") == health_pb2.HealthCheckResponse.NOT_SERVING
         session.desire(keys=(entry.manifest_sha256,))
         async with asyncio.timeout(TIMEOUT_S):
             assert await task == 70
@@ -426,17 +428,48 @@ async def test_the_own_port_shows_the_prover_and_its_health(tmp_path: Path) -> N
     add(tmp_path / "theirs", ONE_CONSTRAINT)
     async with serving() as peer, prover_on(peer, tmp_path / "mine"):
         await offered(peer, tmp_path / "theirs")
-        written = json.loads((tmp_path / "mine" / "run" / "p-1.json").read_text())
+        written = run_file(tmp_path / "mine")
         async with grpc.aio.insecure_channel(written["address"]) as channel:
             info = await prover_pb2_grpc.ProverServiceStub(channel).GetInfo(
                 prover_pb2.GetInfoRequest()
             )
-            assert info.hello.prover_id == "p-1"
-            assert info.hello.instance_id == written["instance_id"]
-            assert [x.circuit_id for x in info.hello.offers] == [ONE_CONSTRAINT.name]
-            assert info.scheduler_address == peer.address
-            health = await health_pb2_grpc.HealthStub(channel).Check(
-                health_pb2.HealthCheckRequest(service="partita.v1.ProverService")
-            )
-            assert health.status == health_pb2.HealthCheckResponse.SERVING
+        assert info.hello.prover_id == "p-1"
+        assert info.hello.instance_id == written["instance_id"]
+        assert [x.circuit_id for x in info.hello.offers] == [ONE_CONSTRAINT.name]
+        assert info.scheduler_address == peer.address
+        assert await health(tmp_path / "mine") == health_pb2.HealthCheckResponse.SERVING
     assert not (tmp_path / "mine" / "run" / "p-1.json").exists()
+
+
+async def test_an_operator_s_drain_is_shown_and_withdrawn(tmp_path: Path) -> None:
+    add(tmp_path / "theirs", ONE_CONSTRAINT)
+    async with serving() as peer, prover_on(peer, tmp_path / "mine"):
+        session = await offered(peer, tmp_path / "theirs")
+        session.desire(drain=True)
+        await session.actual(lambda a: a.condition == dispatch_pb2.CONDITION_DRAINING)
+        assert await health(tmp_path / "mine") == health_pb2.HealthCheckResponse.NOT_SERVING
+        session.desire()
+        await session.actual(lambda a: a.condition == dispatch_pb2.CONDITION_READY)
+        assert await health(tmp_path / "mine") == health_pb2.HealthCheckResponse.SERVING
+
+
+async def test_a_circuit_that_left_the_catalogue_is_not_offered_any_more(tmp_path: Path) -> None:
+    add(tmp_path / "theirs", ONE_CONSTRAINT)
+    async with serving() as peer, prover_on(peer, tmp_path / "mine"):
+        session = await offered(peer, tmp_path / "theirs")
+        Catalogue(tmp_path / "theirs").remove(ONE_CONSTRAINT.name)
+        session.desire(catalogue_revision=peer.add_catalogue(tmp_path / "theirs"))
+        await session.until(lambda s: not s.hellos[-1].offers)
+
+
+def run_file(data_dir: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((data_dir / "run" / "p-1.json").read_text())
+    return content
+
+
+async def health(data_dir: Path) -> int:
+    async with grpc.aio.insecure_channel(run_file(data_dir)["address"]) as channel:
+        answer = await health_pb2_grpc.HealthStub(channel).Check(
+            health_pb2.HealthCheckRequest(service="partita.v1.ProverService")
+        )
+        return int(answer.status)
