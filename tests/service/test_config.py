@@ -20,10 +20,10 @@ from partita.service.config import (
 
 class Example(ProgramConfig):
     table: ClassVar[str] = "example"
-    budget: Size = Field(1 << 30, ge=0, description="Memory for keys and leases.")
-    grace: Duration = Field(10 * 10**9, description="How long to wait.")
-    name: str = Field("a", description="A name.")
-    limit: int | None = Field(None, description="A limit.")
+    budget: Size = Field(default=1 << 30, ge=0, description="Memory for keys and leases.")
+    grace: Duration = Field(default=10 * 10**9, description="How long to wait.")
+    name: str = Field(default="a", description="A name.")
+    limit: int | None = Field(default=None, description="A limit.")
 
 
 def test_the_environment_wins_over_the_file_and_code_wins_over_both(
