@@ -99,7 +99,7 @@ class Peer:
     desired: dispatch_pb2.Desired = field(default_factory=dispatch_pb2.Desired)
     most_held: int = 0
     started: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once the first Desired was taken in."""
+    """Set once a lease is held."""
 
     def __post_init__(self) -> None:
         self.work.set()
@@ -193,7 +193,8 @@ class Peer:
         self.keys = set(desired.keys)
         self.desired = desired
         self.most_held = max(self.most_held, len(self.held))
-        self.started.set()
+        if self.held:
+            self.started.set()
         self._changed.set()
 
     async def _prove(self, lease: dispatch_pb2.Lease, held: dispatch_pb2.HeldLease) -> None:

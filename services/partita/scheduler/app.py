@@ -74,6 +74,7 @@ class Scheduler:
         self._config = config
         self._store = store
         self._lock = lock
+        self._stopped = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.addresses = Addresses("", "")
 
@@ -188,7 +189,10 @@ class Scheduler:
             self._blobs.expire()
 
     async def stop(self) -> None:
-        """Stop: refuse, let end, save, let go."""
+        """Stop: refuse, let end, save, let go; idempotent."""
+        if self._stopped:
+            return
+        self._stopped = True
         grace_s = self._config.stop_grace / 1e9
         _log.info("scheduler.stopping")
         await self._clients.serving(False)
