@@ -297,11 +297,13 @@ def test_what_is_no_webassembly_is_refused(data: bytes) -> None:
 
 
 def test_a_process_that_ends_with_a_program_loaded_ends_quietly() -> None:
+    """Here `os` keeps it, which outlives what wasmtime's objects need to free themselves."""
     path = edge("one-constraint").path / "circuit.wasm"
     code = (
+        "import os\n"
         "from pathlib import Path\n"
         "from partita.circuits.circom_program import CircomProgram\n"
-        f"program = CircomProgram('p.wasm', Path({str(path)!r}).read_bytes())\n"
+        f"os.kept = CircomProgram('p.wasm', Path({str(path)!r}).read_bytes())\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
