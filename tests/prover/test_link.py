@@ -186,8 +186,8 @@ async def test_a_desired_of_a_lower_epoch_ends_the_stream_and_changes_nothing() 
         assert [x.lease_id for x in rig.engine.actual().leases] == ["1.1"]
 
 
-async def test_many_changes_become_few_actuals_and_the_last_one_wins() -> None:
-    async with serving() as peer, rig_on(peer) as rig:
+async def test_many_changes_are_one_actual_and_the_last_one_wins() -> None:
+    async with serving() as peer, rig_on(peer, coalesce_s=3600.0) as rig:
         session = await peer.session()
         session.welcome()
         session.desire(lease("1.1"))
@@ -196,8 +196,20 @@ async def test_many_changes_become_few_actuals_and_the_last_one_wins() -> None:
         for permille in range(1, 1001):
             rig.engine.post(ev.Progressed("1.1", permille))
             await asyncio.sleep(0)
+        rig.engine.post(ev.Faulted("an urgent change"))
+        await session.actual(lambda a: a.condition == dispatch_pb2.CONDITION_FAULTED)
+        assert len(session.actuals) == before + 1
+
+
+async def test_progress_goes_once_the_coalescing_is_over() -> None:
+    async with serving() as peer, rig_on(peer, coalesce_s=0.01, beat_s=3600.0) as rig:
+        session = await peer.session()
+        session.welcome(beat_s=3600)
+        session.desire(lease("1.1"))
+        await session.lease("1.1", lambda x: True)
+        rig.engine.post(ev.Progressed("1.1", 1))
+        rig.engine.post(ev.Progressed("1.1", 1000))
         await session.lease("1.1", lambda x: x.permille == 1000)
-        assert len(session.actuals) - before < 20
 
 
 async def test_a_phase_change_goes_at_once_and_progress_waits() -> None:

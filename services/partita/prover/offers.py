@@ -16,6 +16,7 @@ from partita.circuits.zkey import read_zkey
 from partita.groth16.errors import FormatError, Groth16Error
 from partita.groth16.footprint import CircuitShape, footprint
 from partita.prover.core.model import NOTHING, Bytes
+from partita.service import logs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from partita.circuits.circuit_files import CircuitFiles
     from partita.circuits.synthesis import Synthesizer
 
+_log = logs.get("offers")
 _ELEMENT_BYTES = 32
 _R1CS_FACTOR = 3
 """A constraint system being read takes at most so many times its file."""
@@ -87,6 +89,9 @@ def build_circuit(
         return _build(circuit_id, manifest_json, manifest_sha256, files, rules)
     except (Groth16Error, OSError, MemoryError) as error:
         return broken_circuit(circuit_id, manifest_sha256, str(error) or type(error).__name__)
+    except Exception as error:  # noqa: BLE001  (one circuit never takes the others down)
+        _log.error("offers.unforeseen", circuit_id=circuit_id, exc_info=error)
+        return broken_circuit(circuit_id, manifest_sha256, f"{type(error).__name__}: {error}")
 
 
 def broken_circuit(circuit_id: str, manifest_sha256: bytes, reason: str) -> Circuit:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from partita.circuits.errors import SynthesisStoppedError
-from partita.groth16.errors import ComputeError, Groth16Error
+from partita.groth16.errors import ComputeError, FormatError, Groth16Error
 from partita.groth16.prover import Stage, Stopped, prove
 from partita.prover import memory, stages
 from partita.prover.core import effects as fx
@@ -233,7 +233,7 @@ class Runner:
         circuit = self._circuits.usable(manifest)
         try:
             if circuit is None:
-                raise KeyError(f"no usable circuit has manifest {manifest.hex()}")
+                raise FormatError("catalogue", f"no usable circuit has manifest {manifest.hex()}")
             resident = stages.load_key(
                 circuit,
                 self._circuits.files(),
