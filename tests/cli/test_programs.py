@@ -27,8 +27,8 @@ def test_parts_too_small_to_prove_anything_are_refused() -> None:
         divide(1 * GIB, 8, 8)
 
 
-def plan(config: Path | None = None) -> _Plan:
-    return _Plan(Path("/data"), 2, "native", config, Share(3 << 20, 4))
+def plan(config: Path | None = None, backend: str | None = None) -> _Plan:
+    return _Plan(config, None, backend, 2, Share(3 << 20, 4))
 
 
 def test_provers_differ_by_id_and_port_and_share_the_machine(
@@ -47,10 +47,17 @@ def test_provers_differ_by_id_and_port_and_share_the_machine(
     assert first["PARTITA_PROVER__CORES"] == "4"
 
 
-def test_what_the_file_says_of_memory_and_ports_stays(tmp_path: Path) -> None:
+def test_what_the_file_says_stays_unless_the_command_line_says_otherwise(tmp_path: Path) -> None:
     path = tmp_path / "partita.toml"
-    path.write_text('[prover]\nmemory = "1GiB"\ncores = 3\nlisten = "127.0.0.1:0"\n')
+    path.write_text(
+        '[scheduler]\ndata_dir = "/elsewhere"\n[prover]\nmemory = "1GiB"\ncores = 3\n'
+        'listen = "127.0.0.1:0"\nbackend = "reference"\n'
+    )
     environment = plan(path).prover_environment(1, "127.0.0.1:7")
     assert environment["PARTITA_PROVER__MEMORY"] == f"{GIB}B"
     assert environment["PARTITA_PROVER__CORES"] == "3"
     assert environment["PARTITA_PROVER__LISTEN"] == "127.0.0.1:0"
+    assert environment["PARTITA_PROVER__BACKEND"] == "reference"
+    assert environment["PARTITA_PROVER__DATA_DIR"] == "/elsewhere"
+    other = plan(path, "native").prover_environment(1, "127.0.0.1:7")
+    assert other["PARTITA_PROVER__BACKEND"] == "native"

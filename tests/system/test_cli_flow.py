@@ -198,3 +198,29 @@ async def test_a_scheduler_that_cannot_start_ends_up_with_one_and_its_words(
         assert any(line.startswith("[scheduler] error: ") for line in lines)
         assert lines[-1].startswith("error: scheduler did not start (exit code 2)")
         assert is_alive(running.pid_of("scheduler"))
+
+
+async def test_scheduler_and_prover_start_one_by_one_and_find_each_other(data_dir: Path) -> None:
+    async def start(*arguments: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *PARTITA, *arguments, env=environment(data_dir), stderr=asyncio.subprocess.DEVNULL
+        )
+
+    run_file = data_dir / "run" / "scheduler.json"
+    scheduler = await start("scheduler")
+    programs = [scheduler]
+    try:
+        await until(run_file.is_file)
+        programs.append(await start("prover", "--prover-id", "alone"))
+        async with AsyncClient(json.loads(run_file.read_text())["listen"]) as client:
+            proving = client.prove("one", [ONE / "witness.wtns"], "wtns")
+            (partition,) = await asyncio.wait_for(proving, LIMIT_S)
+        assert partition.prover_id == "alone"
+        for program in reversed(programs):
+            program.terminate()
+            assert await asyncio.wait_for(program.wait(), LIMIT_S) == 0
+    finally:
+        for program in programs:
+            if program.returncode is None:
+                program.kill()
+                await program.wait()

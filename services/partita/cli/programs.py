@@ -29,10 +29,12 @@ from partita.cli.output import note, show
 
 if TYPE_CHECKING:
     from partita.cli.supervisor import Child, Supervisor
-    from partita.prover.config import ProverConfig
 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="TOML; `partita config` knows it.")
+]
+BackendOption = Annotated[
+    BackendName | None, typer.Option("--backend", help="What computes; default: native.")
 ]
 
 _SCHEDULER_SHARE: Final = 16
@@ -65,7 +67,7 @@ def register(app: typer.Typer) -> None:
 
 def up(
     provers: Annotated[int, typer.Option(min=1, max=64, help="How many provers.")] = 1,
-    backend: Annotated[BackendName, typer.Option(help="What computes.")] = BackendName.NATIVE,
+    backend: BackendOption = None,
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
@@ -76,11 +78,9 @@ def up(
     """
     from partita.service.sizes import memory_limit_bytes
 
-    root = data_dir_of(data_dir).absolute()
     share = divide(memory_limit_bytes(), len(os.sched_getaffinity(0)), provers)
-    plan = _Plan(root, provers, backend.value, config, share)
-    plan.prover_config()
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    plan = _Plan(config, data_dir, None if backend is None else backend.value, provers, share)
+    plan.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     asyncio.run(_up(plan, as_json))
 
 
@@ -103,42 +103,61 @@ def divide(memory_bytes: int, cores: int, provers: int) -> Share:
     return Share(part_bytes, max(1, cores // provers))
 
 
-@dataclass(frozen=True)
 class _Plan:
-    data_dir: Path
-    provers: int
-    backend: str
-    config: Path | None
-    share: Share
+    """What is started where; the programs' own configuration is read once, before anything runs.
+
+    Args:
+        config: the file of all programs.
+        data_dir: overrides the file's.
+        backend: overrides the file's.
+        provers: how many.
+        share: what each may use unless the file says otherwise.
+
+    Raises:
+        ConfigError: file or environment are wrong.
+    """
+
+    def __init__(
+        self,
+        config: Path | None,
+        data_dir: Path | None,
+        backend: str | None,
+        provers: int,
+        share: Share,
+    ) -> None:
+        from partita.prover.config import ProverConfig
+        from partita.scheduler.config import SchedulerConfig
+        from partita.service.config import load, read_file
+
+        tables = {} if config is None else read_file(config, CONFIG_TABLES)
+        source = str(config or "environment")
+        scheduler = load(SchedulerConfig, tables.get("scheduler", {}), source, data_dir=data_dir)
+        self._prover = load(ProverConfig, tables.get("prover", {}), source, backend=backend)
+        self._share = share
+        self.config = config
+        self.data_dir = scheduler.data_dir.absolute()
+        self.provers = provers
 
     def scheduler_arguments(self) -> list[str]:
         """The command line of the scheduler."""
         config = [] if self.config is None else ["--config", str(self.config)]
         return ["--data-dir", str(self.data_dir), *config]
 
-    def prover_config(self) -> ProverConfig:
-        """What file and environment say about provers; ConfigError if they are wrong."""
-        from partita.prover.config import ProverConfig
-        from partita.service.config import load, read_file
-
-        tables = {} if self.config is None else read_file(self.config, CONFIG_TABLES)
-        return load(ProverConfig, tables.get("prover", {}), str(self.config or "environment"))
-
     def prover_environment(self, index: int, scheduler: str) -> dict[str, str]:
         """What makes the index-th prover differ from the others; settings of its own stay."""
-        config = self.prover_config()
+        config, share = self._prover, self._share
         host, _, port = config.listen.rpartition(":")
         # Port 0 is any free one for each; a fixed port is the first of a row.
         listen = f"{host}:{int(port) and int(port) + index}" if port.isdigit() else config.listen
-        memory_bytes = self.share.memory_bytes if config.memory is None else config.memory
+        memory_bytes = share.memory_bytes if config.memory is None else config.memory
         values = {
             "DATA_DIR": str(self.data_dir),
             "SCHEDULERS": json.dumps([scheduler]),
             "PROVER_ID": f"{config.prover_id}-{index}",
-            "BACKEND": self.backend,
+            "BACKEND": config.backend,
             "LISTEN": listen,
             "MEMORY": f"{memory_bytes}B",
-            "CORES": str(config.cores or self.share.cores),
+            "CORES": str(config.cores or share.cores),
         }
         return {f"PARTITA_PROVER__{name}": value for name, value in values.items()}
 
@@ -245,8 +264,9 @@ def scheduler(
     data_dir: DataDirOption = None,
 ) -> None:
     """Run one scheduler in the foreground."""
-    arguments = ["--data-dir", str(data_dir_of(data_dir))]
+    arguments: list[str] = []
     for option, value in (
+        ("--data-dir", data_dir),
         ("--config", config),
         ("--listen", listen),
         ("--prover-listen", prover_listen),
@@ -267,14 +287,13 @@ def prover(
     prover_id: Annotated[
         str | None, typer.Option(metavar="ID", help="Its stable name; default: the host's.")
     ] = None,
-    backend: Annotated[BackendName | None, typer.Option(help="What computes.")] = None,
+    backend: BackendOption = None,
     data_dir: DataDirOption = None,
 ) -> None:
     """Run one prover in the foreground."""
-    root = data_dir_of(data_dir)
-    connect = connect or running_scheduler(root, "prover_listen")
+    connect = connect or running_scheduler(data_dir_of(data_dir), "prover_listen")
     given = {
-        "DATA_DIR": str(root),
+        "DATA_DIR": None if data_dir is None else str(data_dir),
         "SCHEDULERS": None if connect is None else json.dumps([connect]),
         "PROVER_ID": prover_id,
         "BACKEND": None if backend is None else backend.value,
