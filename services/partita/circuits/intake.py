@@ -57,8 +57,6 @@ def add_circuit(
     circuit_id: str,
     sources: CircuitSources,
     backend: Backend,
-    *,
-    synthesis_time_ms: int = SYNTHESIS_TIME_MS,
 ) -> Entry:
     """Check a circuit's files and add them under a name.
 
@@ -67,7 +65,6 @@ def add_circuit(
         circuit_id: the name.
         sources: the files.
         backend: checks every point of the key for curve and subgroup.
-        synthesis_time_ms: the time limit of one run of the witness program.
 
     Returns:
         The entry; adding the same files again changes nothing.
@@ -96,7 +93,7 @@ def add_circuit(
             _check_program(program, key)
         backend.load(key, check=True).release()
         staging.write("vk", VerifyingKey.of_proving_key(key).to_bytes())
-        return staging.publish(_manifest(staging, key, n_constraints, program, synthesis_time_ms))
+        return staging.publish(_manifest(staging, key, n_constraints, program))
 
 
 def _manifest(
@@ -104,7 +101,6 @@ def _manifest(
     key: ProvingKey,
     n_constraints: int,
     program: CircomProgram | None,
-    synthesis_time_ms: int,
 ) -> Manifest:
     input_formats = {"wtns": wtns_size_bytes(key.n_wires)}
     limits = None
@@ -112,7 +108,7 @@ def _manifest(
         input_formats["circom.json"] = (
             _JSON_BYTES_OF_A_FILE + _JSON_BYTES_OF_A_VALUE * program.n_inputs
         )
-        limits = SynthesisLimits(_memory_limit_bytes(program), synthesis_time_ms)
+        limits = SynthesisLimits(_memory_limit_bytes(program), SYNTHESIS_TIME_MS)
     return Manifest(
         curve=key.curve,
         family=key.family,
