@@ -27,7 +27,7 @@ _OWN = "partita.scheduler.core."
 _PLAIN = frozenset({("collections", "deque"), ("builtins", "set"), ("builtins", "frozenset")})
 
 _VOLATILE = frozenset({"effects", "dirty_sessions", "dirty_jobs", "grants", "want_dispatch"})
-_ORDER_ONLY = frozenset({"heap", "_heap", "_count", "ticket", "_ticket"})
+_ORDER_ONLY = frozenset({"heap", "_heap", "_live", "_count", "ticket", "_ticket"})
 _HOMES: dict[str, tuple[type, ...]] = {
     "jobs": (Job, Partition),
     "leases": (Lease,),

@@ -18,6 +18,8 @@ class Timers:
     """A set of named deadlines. Arming and disarming cost O(log n) at most."""
 
     armed: dict[TimerName, int] = field(default_factory=dict)
+    _live: dict[TimerName, int] = field(default_factory=dict)
+    """The count of each armed timer's one valid heap entry."""
     _heap: list[tuple[int, int, TimerName]] = field(default_factory=list)
     _count: int = 0
 
@@ -25,21 +27,24 @@ class Timers:
         """Let `name` fall due at `deadline_ns`, whatever it was before."""
         if self.armed.get(name) == deadline_ns:
             return
-        self.armed[name] = deadline_ns
         self._count += 1
+        self.armed[name] = deadline_ns
+        self._live[name] = self._count
         heapq.heappush(self._heap, (deadline_ns, self._count, name))
         if len(self._heap) > 2 * len(self.armed) + 64:
-            self._heap = [e for e in self._heap if self.armed.get(e[2]) == e[0]]
+            self._heap = [e for e in self._heap if self._live.get(e[2]) == e[1]]
             heapq.heapify(self._heap)
 
     def disarm(self, name: TimerName) -> None:
         """Forget `name`; unknown names are fine."""
-        self.armed.pop(name, None)
+        if name in self.armed:
+            del self.armed[name]
+            del self._live[name]
 
     def next_ns(self) -> int | None:
         """Return the earliest deadline."""
         heap = self._heap
-        while heap and self.armed.get(heap[0][2]) != heap[0][0]:
+        while heap and self._live.get(heap[0][2]) != heap[0][1]:
             heapq.heappop(heap)
         return heap[0][0] if heap else None
 
@@ -49,7 +54,7 @@ class Timers:
         if due is None or due > now_ns:
             return None
         name = heapq.heappop(self._heap)[2]
-        del self.armed[name]
+        self.disarm(name)
         return name
 
 
