@@ -7,15 +7,16 @@ import threading
 
 from partita.prover.core import effects as fx
 from partita.prover.core import events as ev
-from partita.prover.core.model import Bytes, CoreConfig
+from partita.prover.core.model import Bytes, CoreConfig, Desired
 from partita.prover.core.pipeline import PipelineCore
 from partita.prover.engine import Engine
 from partita.service.clock import Clock
+from tests.prover.core.driving import GIB, order
 from tests.prover.peer import TIMEOUT_S
 
 
 def engine_of(**limits: int) -> Engine:
-    return Engine(PipelineCore(CoreConfig(total=Bytes(1), **limits)), Clock().now_ns)
+    return Engine(PipelineCore(CoreConfig(total=Bytes(100 * GIB), **limits)), Clock().now_ns)
 
 
 async def ended(engine: Engine) -> int:
@@ -39,10 +40,12 @@ async def test_an_event_from_a_thread_reaches_the_core() -> None:
 
 async def test_the_timer_runs_the_core_s_deadlines() -> None:
     effects: list[fx.Effect] = []
-    engine = engine_of(fault_grace_ns=1)
+    engine = engine_of(fault_grace_ns=10**6)
     engine.connect(effects.append, lambda urgent: None)
-    engine.post(ev.OffersChanged({}))
+    engine.post(ev.LinkUp())
+    engine.post(ev.DesiredReceived(Desired(epoch=1, revision=1, leases=(order("1.1"),))))
     engine.post(ev.Faulted("illegal address"))
+    assert effects[-1] == fx.StopStage("1.1")  # which nobody answers
     assert await ended(engine) == 70
 
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from partita.prover.config import ProverConfig
 
 EXIT_TOLD_TWICE = 128 + signal.SIGTERM
-_FLUSH_S = 2.0
 _LINK_CLOSE_S = 3.0
 _log = logs.get("prover")
 
@@ -181,8 +180,7 @@ class Prover:
         return exited.result()
 
     async def _end_link(self, link: asyncio.Task[None]) -> None:
-        if self._engine.exited.done() and self._engine.exited.result() != EXIT_TOLD_TWICE:
-            await self._link.flush(_FLUSH_S)
+        """Let the newest Actual leave, unless the scheduler does not take it."""
         self._link.close()
         await asyncio.wait({link}, timeout=_LINK_CLOSE_S)
         link.cancel()

@@ -96,9 +96,7 @@ class Link:
         self._hello_due = False
         self._actual_due = False
         self._urgent = False
-        self._writing = False
         self._wake = asyncio.Event()
-        self._idle = asyncio.Event()
         self._linked = asyncio.Event()
         self._closing = asyncio.Event()
         self._channel: grpc.aio.Channel | None = None
@@ -124,21 +122,10 @@ class Link:
         """The view changed: send an Actual, at once if it is urgent."""
         self._actual_due = True
         self._urgent = self._urgent or urgent
-        self._idle.clear()
         self._wake.set()
 
-    async def flush(self, timeout_s: float) -> bool:
-        """Wait until the newest Actual is written; False if it could not be in time."""
-        if not self._up:
-            return False
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._idle.wait()
-                return True
-        return False
-
     def close(self) -> None:
-        """End the session, half-closing first; `run` then returns."""
+        """Send the newest Actual if it is due, half-close, and let `run` return."""
         self._closing.set()
         self._wake.set()
 
@@ -238,8 +225,6 @@ class Link:
             self._actual_due = self._urgent = False
             sent_at = clock()
             await call.write(dispatch_pb2.WorkRequest(actual=self._newest_actual()))
-            if not self._actual_due:
-                self._idle.set()
 
     def _newest_hello(self) -> dispatch_pb2.Hello:
         hello = self._hello()
