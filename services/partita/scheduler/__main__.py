@@ -18,9 +18,6 @@ from partita.service import logs
 from partita.service.config import ConfigError, load, read_file
 from partita.service.grpcio import AddressInUseError
 
-TABLES = {"scheduler", "prover", "gateway", "cli"}
-"""Tables that a shared configuration file may have."""
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Run with command line arguments; return the exit code."""
@@ -32,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--log-level")
     given = parser.parse_args(arguments)
     try:
-        tables = read_file(given.config, TABLES) if given.config else {}
+        tables = read_file(given.config) if given.config else {}
         config = load(
             SchedulerConfig,
             tables.get("scheduler", {}),

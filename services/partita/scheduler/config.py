@@ -7,7 +7,6 @@ under the same names without their unit suffix, so that files write durations an
 from __future__ import annotations
 
 import ipaddress
-import os
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,20 +15,12 @@ from pydantic import Field, field_validator, model_validator
 from partita.scheduler.core.config import CoreConfig
 from partita.service.config import Duration, ProgramConfig, Size
 from partita.service.logs import LEVELS
+from partita.service.paths import default_data_dir
 
 MAX_INLINE_BYTES = 64 * 1024
 """The wire's bound of an inline input."""
 
 _CORE = CoreConfig()
-
-
-def default_data_dir() -> Path:
-    """Return $PARTITA_DATA_DIR, else $XDG_DATA_HOME/partita, else ~/.local/share/partita."""
-    given = os.environ.get("PARTITA_DATA_DIR")
-    if given:
-        return Path(given)
-    home = os.environ.get("XDG_DATA_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "share") / "partita"
 
 
 class SchedulerConfig(ProgramConfig):

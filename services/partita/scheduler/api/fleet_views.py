@@ -72,10 +72,12 @@ def _why(prover: ProverView) -> str:
         return prover.reason
     if prover.unresponsive:
         return "unresponsive: no message for too long"
-    if prover.actual is not None:
-        failed = [key.reason for key in prover.actual.keys if key.reason]
-        return prover.actual.reason or "; ".join(failed)
-    return ""
+    if prover.actual is not None and prover.actual.reason:
+        return prover.actual.reason
+    if prover.failed_keys:
+        return "key failed: " + "; ".join(prover.failed_keys)
+    last = prover.last_failure
+    return "" if last is None else f"{last.kind.name} {last.reason}: {last.detail}"
 
 
 def _hello(hello: Hello) -> dispatch_pb2.Hello:

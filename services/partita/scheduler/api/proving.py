@@ -325,9 +325,13 @@ class ProvingService(proving_pb2_grpc.ProvingServiceServicer):
         del context
         if len(request.reason) > MAX_REASON_CHARS:
             raise bad("reason", f"{len(request.reason)} characters: at most {MAX_REASON_CHARS}")
-        self._engine.run_now()
-        self._engine.core.status(request.job_id)
-        self._engine.post(CancelRequested(request.job_id, request.reason))
+        number, ended = self._engine.join(request.job_id)
+        try:
+            self._engine.post(CancelRequested(request.job_id, request.reason))
+            self._engine.run_now()
+            await ended
+        finally:
+            self._engine.leave(request.job_id, number)
         return proving_pb2.CancelJobResponse(job=self._job(request.job_id))
 
 

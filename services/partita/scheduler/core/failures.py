@@ -104,7 +104,9 @@ def count(state: State, part: Partition, failure: Failure) -> None:
     part.failures += (failure,)
     part.excluded = excluded_by(part.failures)
     if failure.prover_id:
-        state.prover(failure.prover_id).failed += 1
+        prover = state.prover(failure.prover_id)
+        prover.failed += 1
+        prover.last_failure = failure
     state.save_partition(part)
     reason = poison(state, part)
     if reason:

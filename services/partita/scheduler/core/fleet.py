@@ -58,6 +58,7 @@ def opened(state: State, number: int, hello: Hello) -> None:
         prover.offers = {}
         prover.peaks = {}
         prover.failed_keys = {}
+        prover.last_failure = None
     session = Session(
         number=number,
         prover_id=hello.prover_id,

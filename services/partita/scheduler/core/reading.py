@@ -236,6 +236,8 @@ def fleet_view(state: State) -> FleetView:
                 charged=NOTHING if session is None else session.ledger.charged,
                 proved=prover.proved,
                 failed=prover.failed,
+                last_failure=prover.last_failure,
+                failed_keys=tuple(prover.failed_keys.values()),
                 debits=prover.debits,
                 last_seen_ns=prover.last_seen_ns if session is None else session.last_seen_ns,
                 unresponsive=session is not None and session.unresponsive,

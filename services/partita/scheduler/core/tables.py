@@ -249,6 +249,8 @@ class Prover:
     peaks: dict[bytes, Bytes] = field(default_factory=dict)
     """Raised peaks, until another instance or a changed offer."""
     failed_keys: dict[bytes, str] = field(default_factory=dict)
+    last_failure: Failure | None = None
+    """Of this instance; shown only."""
     detached: dict[str, Lease] = field(default_factory=dict)
     hello: Hello | None = None
     last_seen_ns: int | None = None

@@ -96,6 +96,8 @@ class ProverView:
     charged: Bytes
     proved: int
     failed: int
+    last_failure: Failure | None
+    failed_keys: tuple[str, ...]
     debits: int
     last_seen_ns: int | None
     unresponsive: bool
