@@ -53,19 +53,19 @@ def test_a_file_with_a_foreign_table_or_broken_toml_is_refused(tmp_path: Path) -
     path = tmp_path / "p.toml"
     path.write_text("[exampel]\n")
     with pytest.raises(ConfigError, match="did you mean 'example'"):
-        read_file(path, {"example"})
+        read_file(path, frozenset({"example"}))
     path.write_text("[example\n")
     with pytest.raises(ConfigError, match="not TOML"):
-        read_file(path, {"example"})
+        read_file(path, frozenset({"example"}))
     with pytest.raises(ConfigError, match="cannot be read"):
-        read_file(tmp_path / "none.toml", {"example"})
+        read_file(tmp_path / "none.toml", frozenset({"example"}))
 
 
 def test_the_default_file_is_read_back_as_the_defaults(tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
     text = default_toml([Example])
     path.write_text(text)
-    assert load(Example, read_file(path, {"example"})["example"], "p") == Example()
+    assert load(Example, read_file(path, frozenset({"example"}))["example"], "p") == Example()
     for field in Example.model_fields.values():
         assert str(field.description) in text
     assert 'budget = "1GiB"' in show_toml(Example())

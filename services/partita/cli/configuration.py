@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from partita.cli.options import CONFIG_TABLES, JsonFlag
+from partita.cli.options import JsonFlag
 from partita.cli.output import show
 
 if TYPE_CHECKING:
@@ -70,6 +70,6 @@ def _load(file: Path | None) -> list[ProgramConfig]:
     from partita.service.config import load, read_file
 
     models = _models()
-    content = {} if file is None else read_file(file, CONFIG_TABLES)
+    content = {} if file is None else read_file(file)
     source = "environment" if file is None else str(file)
     return [load(model, content.get(model.table, {}), source) for model in models]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -11,9 +10,9 @@ from typing import Annotated, Final
 import typer
 
 from partita.cli.errors import UsageError
+from partita.service.paths import default_data_dir
 
 DEFAULT_SCHEDULER: Final = "127.0.0.1:9830"
-CONFIG_TABLES: Final = {"scheduler", "prover", "gateway"}
 """The tables of a configuration file that all programs share."""
 
 JsonFlag = Annotated[
@@ -58,11 +57,8 @@ class PriorityName(StrEnum):
 
 
 def data_dir_of(given: Path | None) -> Path:
-    """Return the data directory: `given`, else $XDG_DATA_HOME/partita, else ~/.local/share."""
-    if given is not None:
-        return given
-    home = os.environ.get("XDG_DATA_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "share") / "partita"
+    """Return the data directory: `given`, else the default one."""
+    return default_data_dir() if given is None else given
 
 
 def running_scheduler(data_dir: Path, port: str = "listen") -> str | None:

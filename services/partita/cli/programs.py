@@ -18,7 +18,6 @@ import typer
 
 from partita.cli.errors import UsageError
 from partita.cli.options import (
-    CONFIG_TABLES,
     BackendName,
     DataDirOption,
     JsonFlag,
@@ -129,7 +128,7 @@ class _Plan:
         from partita.scheduler.config import SchedulerConfig
         from partita.service.config import load, read_file
 
-        tables = {} if config is None else read_file(config, CONFIG_TABLES)
+        tables = {} if config is None else read_file(config)
         source = str(config or "environment")
         scheduler = load(SchedulerConfig, tables.get("scheduler", {}), source, data_dir=data_dir)
         self._prover = load(ProverConfig, tables.get("prover", {}), source, backend=backend)
@@ -235,7 +234,7 @@ async def _start_provers(
     for index in range(plan.provers):
         environment = plan.prover_environment(index, addresses["prover_listen"])
         names.append(environment["PARTITA_PROVER__PROVER_ID"])
-        arguments = [] if plan.config is None else [str(plan.config)]
+        arguments = [] if plan.config is None else ["--config", str(plan.config)]
         await supervisor.start(Program(names[-1], "partita.prover", arguments, environment))
     ready = asyncio.create_task(_until_connected(addresses["listen"], names))
     return names if await supervisor.until_ready(ready) else None
@@ -299,7 +298,7 @@ def prover(
         "BACKEND": None if backend is None else backend.value,
     }
     environment = {f"PARTITA_PROVER__{k}": v for k, v in given.items() if v is not None}
-    _become("partita.prover", [] if config is None else [str(config)], environment)
+    _become("partita.prover", [] if config is None else ["--config", str(config)], environment)
 
 
 def _become(module: str, arguments: list[str], environment: dict[str, str]) -> None:

@@ -1,7 +1,12 @@
-"""`python -m partita.prover [CONFIG.toml]`: a prover from a file, the environment or defaults."""
+"""`python -m partita.prover [--config F]`: a prover from a file, the environment or defaults.
+
+Exit codes: 0 drained, 2 for a wrong configuration or an address that is in use, 70 after a fault
+of the device or of the prover itself, 143 after a second SIGTERM.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -12,18 +17,19 @@ from partita.service.config import ConfigError, load, read_file
 from partita.service.grpcio import AddressInUseError
 
 EXIT_USAGE = 2
-_TABLES = {"scheduler", "prover", "gateway"}
 
 
 def _main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m partita.prover", description=__doc__)
+    parser.add_argument("--config", type=Path, help="TOML file with a table [prover]")
+    path: Path | None = parser.parse_args().config
     try:
-        source = sys.argv[1] if len(sys.argv) > 1 else ""
-        tables = read_file(Path(source), _TABLES) if source else {}
-        config = load(ProverConfig, tables.get("prover", {}), source or "defaults")
+        tables = read_file(path) if path else {}
+        config = load(ProverConfig, tables.get("prover", {}), str(path or "environment"))
         logs.configure(level=config.log_level)
         return main(config)
     except (ConfigError, AddressInUseError) as error:
-        print(error, file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return EXIT_USAGE
 
 

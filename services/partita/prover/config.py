@@ -12,20 +12,12 @@ from pydantic import Field, field_validator
 
 from partita.service.config import Duration, ProgramConfig, Size
 from partita.service.logs import LEVELS
+from partita.service.paths import default_data_dir
 from partita.service.sizes import memory_limit_bytes
 
 _SECOND = 10**9
 _MARGIN_DIVISOR = 8
 _PROVER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-
-
-def default_data_dir() -> Path:
-    """Return $PARTITA_DATA_DIR, else $XDG_DATA_HOME/partita, else ~/.local/share/partita."""
-    given = os.environ.get("PARTITA_DATA_DIR")
-    if given:
-        return Path(given)
-    home = os.environ.get("XDG_DATA_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "share") / "partita"
 
 
 def default_schedulers() -> tuple[str, ...]:

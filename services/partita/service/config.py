@@ -23,7 +23,12 @@ from pydantic_settings import (
 from partita.service.sizes import parse_duration, parse_size
 
 if TYPE_CHECKING:
+    from collections.abc import Set
     from pathlib import Path
+
+
+PROGRAMS = frozenset({"scheduler", "prover"})
+"""The tables that a configuration file may have: one for each program."""
 
 
 class ConfigError(Exception):
@@ -95,7 +100,7 @@ class ProgramConfig(BaseSettings):
 C = TypeVar("C", bound=ProgramConfig)
 
 
-def read_file(path: Path, tables: set[str]) -> dict[str, dict[str, Any]]:
+def read_file(path: Path, tables: frozenset[str] = PROGRAMS) -> dict[str, dict[str, Any]]:
     """Return the tables of a configuration file.
 
     Args:
@@ -179,6 +184,6 @@ def _table(model: type[ProgramConfig], config: ProgramConfig | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _nearest(name: str, known: set[str]) -> str:
+def _nearest(name: str, known: Set[str]) -> str:
     close = difflib.get_close_matches(name, sorted(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(known))}"
