@@ -13,7 +13,7 @@ from partita.cli.errors import UsageError
 from partita.service.paths import default_data_dir
 
 DEFAULT_SCHEDULER: Final = "127.0.0.1:9830"
-"""The tables of a configuration file that all programs share."""
+"""Where clients look if nothing says otherwise."""
 
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")
