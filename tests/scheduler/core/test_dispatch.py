@@ -209,6 +209,41 @@ def test_evict_against_want_takes_a_key_back_without_lowering_the_charge() -> No
     assert peer.wanted() == [("h", 0)]
 
 
+def test_an_unwanted_key_that_an_older_actual_does_not_list_stays_charged() -> None:
+    """The prover may be loading it: only an Actual that took in the removal proves it absent."""
+    world = World("a", "b")
+    peer = Peer(world, "gpu-0", offer("a", 5, 3), offer("b", 5, 3), total_gib=10).connect()
+    world.submit("a", circuit="a")
+    world.do(ev.CancelRequested("a", "me"))
+    world.submit("b", circuit="b")
+    peer.applied = world.core.desired(peer.session).revision
+    peer.report()
+    assert world.core.desired(peer.session).keys == ()
+    peer.report()
+    assert world.core.fleet().provers[0].charged == Bytes(5 * GIB)
+    assert peer.wanted() == []
+    peer.sync()
+    assert peer.wanted() == [("b", 0)]
+
+
+def test_a_head_whose_preparing_prover_stops_accepting_is_prepared_elsewhere() -> None:
+    world = World("a", "b")
+    peers = [
+        Peer(world, f"gpu-{i}", offer("a", 5, 3), offer("b", 5, 3), total_gib=10, slots=2).connect()
+        for i in range(2)
+    ]
+    world.submit("a", 2, circuit="a")
+    for peer in peers:
+        peer.sync()
+    assert [p.wanted() for p in peers] == [[("a", 0)], [("a", 1)]]
+    world.submit("b", circuit="b")
+    world.do(ev.ModeSet("gpu-0", Mode.CORDONED))
+    peers[1].prove(peers[1].lease_of("a", 1))
+    for _ in range(3):
+        peers[1].sync()
+    assert peers[1].wanted() == [("b", 0)]
+
+
 def switching(factor: int, older_jobs: int) -> bool:
     """Tell whether a cold prover with work of its own switches for `older_jobs` of key a."""
     world = World("a", "b", config=CoreConfig(key_switch_factor=factor))

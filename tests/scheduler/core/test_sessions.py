@@ -227,6 +227,18 @@ def test_a_charge_ends_only_when_the_prover_no_longer_shows_the_lease() -> None:
     assert peer.wanted() == [("k", 0)]
 
 
+def test_a_revoked_lease_that_an_older_actual_does_not_list_yet_stays_charged() -> None:
+    """The prover may have taken the grant in and be about to list it."""
+    world = World()
+    peer = Peer(world, "gpu-0", offer("c", 2, 3), total_gib=5).connect()
+    world.submit("j")
+    world.do(ev.CancelRequested("j", "me"))
+    peer.report()
+    assert world.core.fleet().provers[0].charged == Bytes(5 * GIB)
+    peer.sync()
+    assert world.core.fleet().provers[0].charged == Bytes(2 * GIB)
+
+
 def test_the_undead_lease() -> None:
     """A times out and goes on; B is granted; both prove; the store is down; a crash."""
     world = World()

@@ -204,7 +204,6 @@ def reported(state: State, session: Session, actual: Actual, missing: frozenset[
         prover.failed_keys[entry.manifest_sha256] = entry.reason
         _hand_back(state, session, entry.manifest_sha256)
     keys.drop_orphans(state, session)
-    keys.evict_for(state, session)
     acceptance.note_slots(state, session)
     state.want_dispatch = True
 

@@ -115,8 +115,8 @@ def drop_orphans(state: State, session: Session) -> None:
 def evict_for(state: State, session: Session) -> None:
     """Unwant idle keys, least recently used first, until the prepared partition's key fits.
 
-    What is LEAVING already counts as gone. Keys in use go when they become idle, because this
-    is called again on every report of the session.
+    What is LEAVING already counts as gone. Keys in use go when they become idle, because the
+    dispatcher asks again whenever it comes to that partition.
     """
     part = session.preparing
     if part is None:
