@@ -146,6 +146,7 @@ class ProvingServiceServicer:
 
     def CancelJob(self, request, context):
         """Ends a job that is not terminal as CANCELLED; a terminal job does not change. Idempotent.
+        Answers with the terminal job, once that is durable.
 
         Errors: NOT_FOUND `JOB_UNKNOWN`.
         """
