@@ -123,8 +123,8 @@ fn takes_infinity_equal_and_opposite_points<G: Group>() {
     for pick in cases {
         let (points, logarithms): (Vec<_>, Vec<_>) = (0..260).map(|i| kinds[pick(i)]).unzip();
         let equal = random.scalar();
-        assert_sum::<G>(&points, &logarithms, &vec![G::Scalar::ONE; 260]);
-        assert_sum::<G>(&points, &logarithms, &vec![equal; 260]);
+        assert_sum::<G>(&points, &logarithms, &[G::Scalar::ONE; 260]);
+        assert_sum::<G>(&points, &logarithms, &[equal; 260]);
         assert_sum::<G>(&points, &logarithms, &random.scalars::<G::Scalar>(260));
     }
 }
