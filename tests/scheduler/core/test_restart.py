@@ -23,6 +23,7 @@ def test_no_verified_partition_is_proved_again_after_a_restart() -> None:
     peer.prove(peer.lease_of("j", 2))
 
     world.boot()
+    assert world.core.status("j").state is PublicState.RUNNING
     peer.connect()
     assert attempts(world) == [("j", 4, 2), ("j", 5, 2)]
     peer.sync()

@@ -7,12 +7,13 @@ from dataclasses import replace
 from partita.scheduler.core import effects as fx
 from partita.scheduler.core import events as ev
 from partita.scheduler.core import records as rec
-from partita.scheduler.core.config import SECOND_NS
+from partita.scheduler.core.config import SECOND_NS, CoreConfig
 from partita.scheduler.core.model import (
     Bytes,
     Failure,
     FailureKind,
     HeldLease,
+    Mode,
     Phase,
     Priority,
     Proved,
@@ -395,6 +396,17 @@ def test_revisions_count_from_one_in_each_session() -> None:
     peer.hang_up()
     peer.connect()
     assert world.core.desired(peer.session).revision == 1
+
+
+def test_provers_that_come_and_go_under_new_names_do_not_pile_up() -> None:
+    world = World(config=CoreConfig(max_known_provers=4))
+    world.do(ev.ModeSet("cordoned", Mode.CORDONED))
+    for number in range(20):
+        peer = Peer(world, f"pod-{number}").connect()
+        peer.hang_up(clean=True)
+    known = [p.prover_id for p in world.core.fleet().provers]
+    assert len(known) <= 4
+    assert "cordoned" in known
 
 
 def test_a_changed_catalogue_reaches_every_prover() -> None:

@@ -37,9 +37,9 @@ def proof_digest(proof: bytes, statement: bytes) -> bytes:
 
 
 def proved(state: State, lease: Lease, outcome: Proved) -> None:
-    """Take a Proved: check it if its partition is open, whoever has the right."""
+    """Take a Proved not taken before: check it if its partition is open, whoever has the right."""
     part = lease.part
-    if part is None or not part.open or lease.lease_id in part.taken:
+    if part is None or not part.open:
         return
     slot = (part.job.job_id, part.index, lease.prover_id)
     if slot in state.checks_by_part:

@@ -65,6 +65,8 @@ class CoreConfig:
     """Bytes of kept results; the oldest go first."""
     keep_inputs_ns: int = 1 * HOUR_NS
     """How long the inputs of a FAILED or CANCELLED job are kept."""
+    max_known_provers: int = 1_024
+    """Absent provers with nothing to remember are forgotten beyond this."""
     clock_mark_ns: int = 1 * SECOND_NS
     """Least distance between two persisted clock marks."""
 

@@ -22,9 +22,11 @@ from partita.scheduler.core.model import (
     Failure,
     HeldLease,
     Hello,
+    Mode,
     PartitionState,
     Phase,
     Proved,
+    Trust,
 )
 from partita.scheduler.core.records import LeaseRecord
 from partita.scheduler.core.state import State
@@ -44,6 +46,8 @@ def opened(state: State, number: int, hello: Hello) -> None:
     if hello.highest_epoch > state.epoch:
         _refuse(state, number, "STALE_EPOCH")
         return
+    if hello.prover_id not in state.provers:
+        _forget_absent(state)
     prover = state.prover(hello.prover_id)
     if prover.session is not None:
         older = state.sessions[prover.session]
@@ -76,6 +80,17 @@ def opened(state: State, number: int, hello: Hello) -> None:
         if lease.instance_id != hello.instance_id:
             failures.lease_lost(state, lease)
     state.peer_timers.arm(("silent", "", number), state.peer_ns + state.config.unresponsive_ns)
+
+
+def _forget_absent(state: State) -> None:
+    """Make room for a new prover: pods come and go under ever new names."""
+    if len(state.provers) < state.config.max_known_provers:
+        return
+    for prover in list(state.provers.values()):
+        plain = prover.mode is Mode.ACTIVE and prover.trust is Trust.TRUSTED
+        idle = prover.session is None and not prover.detached
+        if plain and idle and not prover.debits:
+            del state.provers[prover.prover_id]
 
 
 def _refuse(state: State, number: int, reason: str) -> None:

@@ -146,6 +146,9 @@ def _resume(state: State, job: Job) -> None:
                 part.state = PartitionState.DROPPED
         jobs.keep(state, job)
         return
+    if job.started_ns is None and any(part.attempt for part in job.partitions):
+        proved = [part.proved_ns for part in job.partitions if part.proved_ns is not None]
+        job.started_ns = min(proved, default=state.now_ns)
     state.open_jobs += 1
     state.open_partitions += len(job.partitions)
     for part in job.partitions:
