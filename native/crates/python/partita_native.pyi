@@ -17,7 +17,7 @@ from typing_extensions import Buffer
 _Curve = Literal["bls12-381", "bn254"]
 _Matrix = tuple[Buffer, Buffer, Buffer]
 
-class NativePanic(RuntimeError):
+class NativePanic(RuntimeError):  # noqa: N818 - a panic is named so
     """Native code panicked: a defect of the extension; the process may go on."""
 
 class PointError(ValueError):
