@@ -39,6 +39,7 @@ from partita.scheduler.core.model import (
 from partita.scheduler.core.views import JobView
 from tests.scheduler.core.world import GIB, START_NS, Store, manifest, offer, spec
 from tests.sim.prover import SimProver
+from tests.sim.scenario import Scenario
 
 CIRCUITS = ("a", "b", "c")
 
@@ -47,26 +48,6 @@ def proof_of(statement: bytes) -> bytes:
     """The one proof that this simulation's verifier accepts for a statement."""
     tag = statement.removeprefix(b"statement of ")
     return b"proof of " + hashlib.sha256(tag).digest()
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """How much goes wrong, as chances per second of simulated time."""
-
-    provers: int = 3
-    jobs: int = 6
-    chaos_s: float = 60.0
-    kill_prover: float = 0.03
-    pause_prover: float = 0.02
-    cut_stream: float = 0.05
-    kill_scheduler: float = 0.02
-    stop_store: float = 0.02
-    cancel: float = 0.02
-    bad_proofs: float = 0.03
-    failures: float = 0.03
-    hangs: float = 0.02
-    unchecked: float = 0.05
-    check: bool = True
 
 
 @dataclass

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from partita.scheduler.core.views import PublicState
-from tests.sim.cluster import Cluster, Scenario
+from tests.sim.cluster import Cluster
+from tests.sim.scenario import Scenario
 
 LOSSES_ONLY = Scenario(bad_proofs=0, failures=0, hangs=0, unchecked=0, cancel=0)
 ENDS = {"", "CANCELLED", "POISONED", "CRASH_LOOP"}
