@@ -52,6 +52,8 @@ async def connect(service: Running) -> AsyncIterator[Connect]:
 
         async def open_peer(prover_id: str = "gpu-0", **settings: Any) -> Peer:
             peer = service.peer(prover_id, **settings)
-            return await stack.enter_async_context(connected(peer))
+            await stack.enter_async_context(connected(peer))
+            await peer.greeted.wait()
+            return peer
 
         yield open_peer

@@ -98,12 +98,15 @@ class Peer:
     welcome: dispatch_pb2.Welcome | None = None
     desired: dispatch_pb2.Desired = field(default_factory=dispatch_pb2.Desired)
     most_held: int = 0
+    greeted: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once the scheduler has let it in."""
     started: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once a lease is held."""
 
     def __post_init__(self) -> None:
         self.work.set()
         self._changed = asyncio.Event()
+        self._news = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def hello(self) -> dispatch_pb2.Hello:
@@ -141,19 +144,30 @@ class Peer:
             ],
         )
 
+    async def told_of_catalogue(self, after: bytes) -> bytes:
+        """Return the first catalogue revision of a Desired that is not `after`."""
+        while self.desired.catalogue_revision in (b"", after):
+            self._news.clear()
+            await self._news.wait()
+        return self.desired.catalogue_revision
+
     async def run(self) -> None:
         """Serve until the stream ends; raises AioRpcError as the scheduler ended it."""
         self.desired = dispatch_pb2.Desired()
         async with grpc.aio.insecure_channel(self.address, options=channel_options()) as channel:
             self._blobs = blobs_pb2_grpc.BlobServiceStub(channel)
             call = dispatch_pb2_grpc.DispatchServiceStub(channel).Work()
+            # Nothing is sent between Hello and Welcome: a write that meets the end of the stream
+            # would hide the scheduler's reason behind an INTERNAL of the client's own.
+            self._changed.clear()
             sender = asyncio.create_task(self._send(call))
             try:
                 await call.write(dispatch_pb2.WorkRequest(hello=self.hello()))
-                await call.write(dispatch_pb2.WorkRequest(actual=self.actual()))
                 async for message in call:
                     if message.HasField("welcome"):
                         self.welcome = message.welcome
+                        self.greeted.set()
+                        self._changed.set()
                     else:
                         self._reconcile(message.desired)
             finally:
@@ -193,6 +207,7 @@ class Peer:
         self.keys = set(desired.keys)
         self.desired = desired
         self.most_held = max(self.most_held, len(self.held))
+        self._news.set()
         if self.held:
             self.started.set()
         self._changed.set()

@@ -225,7 +225,15 @@ async def run(config: SchedulerConfig) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    scheduler = await Scheduler.start(config)
+    return await serve(await Scheduler.start(config), stopping)
+
+
+async def serve(scheduler: Scheduler, stopping: asyncio.Event) -> int:
+    """Let a scheduler work until `stopping` is set or it is broken, then stop it.
+
+    Returns:
+        The process's exit code: EXIT_OK or EXIT_BROKEN.
+    """
     wait = asyncio.create_task(stopping.wait())
     try:
         ends: set[asyncio.Future[Any]] = {wait, scheduler.engine.broken}

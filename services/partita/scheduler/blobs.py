@@ -264,34 +264,52 @@ class BlobStore:
         return kept_until_ns
 
     async def _write(self, ref: BlobRef, chunks: AsyncIterator[bytes], temporary: Path) -> None:
-        loop = asyncio.get_running_loop()
-        run = loop.run_in_executor
         digest = hashlib.sha256()
         received = 0
+        descriptor = await self._on_disk(_create, temporary)
         try:
-            descriptor = await run(self._threads, _create, temporary)
-            try:
-                async for chunk in chunks:
-                    received += len(chunk)
-                    if received > ref.size_bytes:
-                        raise BlobRejectedError(
-                            f"size_bytes = {ref.size_bytes}: more bytes came than announced"
-                        )
-                    await run(self._threads, _append, descriptor, digest, chunk)
-                if received != ref.size_bytes:
+            async for chunk in chunks:
+                received += len(chunk)
+                if received > ref.size_bytes:
                     raise BlobRejectedError(
-                        f"size_bytes = {ref.size_bytes}: the upload ended after {received} bytes"
+                        f"size_bytes = {ref.size_bytes}: more bytes came than announced"
                     )
-                if digest.digest() != ref.sha256:
-                    raise BlobRejectedError(
-                        f"sha256 = {ref.sha256.hex()}: the bytes have {digest.hexdigest()}"
-                    )
-                await run(self._threads, os.fsync, descriptor)
-            finally:
-                os.close(descriptor)
-            await run(self._threads, _publish, temporary, self.path(ref.sha256))
+                await self._on_disk(_append, descriptor, digest, chunk)
+            if received != ref.size_bytes:
+                raise BlobRejectedError(
+                    f"size_bytes = {ref.size_bytes}: the upload ended after {received} bytes"
+                )
+            if digest.digest() != ref.sha256:
+                raise BlobRejectedError(
+                    f"sha256 = {ref.sha256.hex()}: the bytes have {digest.hexdigest()}"
+                )
+            await self._on_disk(os.fsync, descriptor)
+        finally:
+            os.close(descriptor)
+        await self._on_disk(_publish, temporary, self.path(ref.sha256))
+
+    async def _on_disk(self, do: Callable[..., T], *arguments: object) -> T:
+        """Run one disk operation in a thread.
+
+        Raises:
+            IngestFullError: the disk refused it.
+        """
+        try:
+            return await self._in_thread(do, *arguments)
         except OSError as error:
             raise IngestFullError(f"the blob cannot be written: {error.strerror}") from error
+
+    async def _in_thread(self, do: Callable[..., T], *arguments: object) -> T:
+        """Run `do` in a thread; it has ended when this returns, even if the caller is cancelled.
+
+        So nobody closes a file that a thread still uses.
+        """
+        running = asyncio.get_running_loop().run_in_executor(self._threads, do, *arguments)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait({running})
+            raise
 
     async def read(self, digest: bytes, offset: int) -> AsyncIterator[bytes]:
         """Yield a blob in chunks of at most 1 MiB, from `offset`.
@@ -314,13 +332,12 @@ class BlobStore:
         Raises:
             BlobMissingError: it cannot be read; `digest` names it.
         """
-        run = asyncio.get_running_loop().run_in_executor
         try:
-            descriptor = await run(self._threads, os.open, path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = await self._in_thread(os.open, path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise BlobMissingError([digest]) from error
         try:
-            while chunk := await run(self._threads, os.pread, descriptor, CHUNK_BYTES, offset):
+            while chunk := await self._in_thread(os.pread, descriptor, CHUNK_BYTES, offset):
                 offset += len(chunk)
                 yield chunk
         finally:
@@ -339,11 +356,10 @@ class BlobStore:
         inline = self.inline(ref.sha256)
         if inline is None and self._sizes.get(ref.sha256) != ref.size_bytes:
             raise BlobMissingError([ref.sha256])
-        run = asyncio.get_running_loop().run_in_executor
         if inline is not None:
-            return await run(self._threads, look, inline)
+            return await self._in_thread(look, inline)
         try:
-            return await run(self._threads, _look_at, self.path(ref.sha256), look, ref)
+            return await self._in_thread(_look_at, self.path(ref.sha256), look, ref)
         except BlobMissingError:
             self._forget(ref.sha256)
             raise

@@ -98,6 +98,9 @@ class SchedulerConfig(ProgramConfig):
     max_unsaved_records: int = Field(
         _CORE.max_unsaved_records, description="Unsaved records from which on nothing is accepted."
     )
+    max_known_provers: int = Field(
+        _CORE.max_known_provers, description="Provers that are connected or remembered."
+    )
     max_leases_per_session: int = Field(
         _CORE.max_leases_per_session, le=256, description="Leases on one prover at most."
     )

@@ -29,7 +29,7 @@ from partita.scheduler.core.effects import (
     SyncProver,
     VerifyProof,
 )
-from partita.scheduler.core.errors import JobUnknown
+from partita.scheduler.core.errors import JobUnknown, SessionUnknown
 from partita.scheduler.core.events import (
     Event,
     JobSubmitted,
@@ -40,7 +40,7 @@ from partita.scheduler.core.events import (
 )
 from partita.scheduler.core.machine import SchedulerCore
 from partita.scheduler.core.model import JobState, Outcome
-from partita.scheduler.core.records import JobForgotten
+from partita.scheduler.core.records import JobAccepted, JobForgotten, JobRecord, Record
 from partita.scheduler.identity import JobIds
 from partita.scheduler.sessions import Link, Sessions, events_of, lost_inputs
 from partita.scheduler.store import Change, InputsDropped, Store
@@ -190,8 +190,7 @@ class Engine:
                 case Persist():
                     self._changes.append(effect.record)
                     self._last_record = effect.n
-                    if isinstance(effect.record, JobForgotten):
-                        self.blobs.drop(effect.record.job_id)
+                    self._note(effect.record)
                 case SyncProver():
                     self._dirty[effect.session] = None
                 case VerifyProof():
@@ -212,6 +211,26 @@ class Engine:
                     self.blobs.drop(effect.job_id)
                     self._changes.append(InputsDropped(effect.job_id))
 
+    def _note(self, record: Record) -> None:
+        match record:
+            case JobForgotten():
+                self.blobs.drop(record.job_id)
+            case JobAccepted():
+                _log.info(
+                    "job.accepted",
+                    job_id=record.job.job_id,
+                    circuit_id=record.job.circuit_id,
+                    partitions=len(record.partitions),
+                    priority=record.job.priority.name,
+                )
+            case JobRecord(outcome=Outcome() as outcome):
+                _log.info(
+                    "job.ended",
+                    job_id=record.job_id,
+                    outcome=outcome.name,
+                    reason=record.failure.reason if record.failure else "",
+                )
+
     def _answer(self, answer: Accept | Refuse) -> None:
         caller = self._callers.pop(answer.caller, None)
         if caller is not None and not caller.done():
@@ -220,8 +239,12 @@ class Engine:
     def _flush(self, now_ns: int) -> None:
         for number in self._dirty:
             link = self.sessions.links.get(number)
-            if link is not None:
+            if link is None:
+                continue
+            try:
                 link.put(self.core.desired(number))
+            except SessionUnknown:
+                continue  # closed by the core in this turn; its stream is being ended
         self._dirty.clear()
         if self._changes:
             changes, self._changes = self._changes, []

@@ -30,6 +30,7 @@ from partita.scheduler.core.errors import (
     JobUnknown,
     RequestError,
     SchedulerError,
+    SessionUnknown,
     SnapshotRejected,
 )
 from partita.scheduler.engine import EngineStoppedError
@@ -43,6 +44,7 @@ CLASSES: dict[type[Exception], tuple[grpc.StatusCode, str]] = {
     SchedulerError: (_Code.INTERNAL, "INTERNAL"),
     RequestError: (_Code.INVALID_ARGUMENT, "BAD_INPUT"),
     JobUnknown: (_Code.NOT_FOUND, "JOB_UNKNOWN"),
+    SessionUnknown: (_Code.INTERNAL, "INTERNAL"),
     SnapshotRejected: (_Code.INVALID_ARGUMENT, "BAD_INPUT"),
     CoreBug: (_Code.INTERNAL, "INTERNAL"),
     BlobError: (_Code.INTERNAL, "INTERNAL"),
@@ -78,6 +80,7 @@ REASONS: dict[str, grpc.StatusCode] = {
     "STALE_EPOCH": _Code.ABORTED,
     "SUPERSEDED": _Code.ABORTED,
     "STUCK": _Code.ABORTED,
+    "FOREIGN_LEASE": _Code.INVALID_ARGUMENT,
     "INTERNAL": _Code.INTERNAL,
 }
 """Every reason that this service says, with its code."""
@@ -86,6 +89,7 @@ RETRIED = {"QUEUE_FULL", "INGEST_FULL", "DRAINING", "STORE_BEHIND", "PROVER_ID_I
 """Reasons that carry RetryInfo."""
 
 _TEXTS = {
+    "FOREIGN_LEASE": "the prover lists a lease that another prover holds: give each its own name",
     "STUCK": "the prover did not take in its leases in time: reconnect",
     "SUPERSEDED": "the same process opened a newer stream",
     "PROVER_ID_IN_USE": "another live process uses this prover_id: give each prover its own",

@@ -22,6 +22,10 @@ from partita.scheduler.core.views import JobView, PartitionView
 from partita.service.fingerprint import Fingerprint
 from partita.v1 import proving_pb2, types_pb2
 
+MAX_FAILURES = 5
+MAX_DETAIL_CHARS = 200
+"""What a Job shows of each partition's failures; ListPartitions shows them all."""
+
 E = TypeVar("E", bound=IntEnum)
 
 
@@ -60,12 +64,12 @@ def bytes_message(amount: Bytes) -> types_pb2.Bytes:
     return types_pb2.Bytes(host=max(amount.host, 0), device=max(amount.device, 0))
 
 
-def failure_message(failure: Failure) -> types_pb2.Failure:
-    """Return a failure."""
+def failure_message(failure: Failure, max_chars: int | None = None) -> types_pb2.Failure:
+    """Return a failure, its text cut off after `max_chars`."""
     return types_pb2.Failure(
         kind=int(failure.kind),  # type: ignore[arg-type]
         reason=failure.reason,
-        detail=failure.detail,
+        detail=failure.detail[:max_chars],
         prover_id=failure.prover_id,
         attempt=failure.attempt,
         time=timestamp(failure.time_ns) if failure.time_ns else None,
@@ -131,7 +135,18 @@ def job_message(job: JobView, partitions: Iterable[PartitionView] = ()) -> provi
 
 
 def partition_message(part: PartitionView, *, results: bool) -> proving_pb2.Partition:
-    """Return a partition; proof and statement only if `results`."""
+    """Return a partition.
+
+    Args:
+        part: the partition.
+        results: with proof, statement and every failure in full; otherwise only what keeps a
+            job of 1,024 partitions within one message.
+    """
+    failures = (
+        [failure_message(failure) for failure in part.failures]
+        if results
+        else [failure_message(f, MAX_DETAIL_CHARS) for f in part.failures[-MAX_FAILURES:]]
+    )
     return proving_pb2.Partition(
         index=part.index,
         state=int(part.state),  # type: ignore[arg-type]
@@ -142,7 +157,7 @@ def partition_message(part: PartitionView, *, results: bool) -> proving_pb2.Part
         proof=part.proof if results else b"",
         statement=part.statement if results else b"",
         statement_source=int(part.statement_source),  # type: ignore[arg-type]
-        failures=[failure_message(failure) for failure in part.failures],
+        failures=failures,
         statement_sha256=part.statement_sha256,
         timings=timings_message(part.timings),
     )

@@ -1,0 +1,183 @@
+"""A blob is kept exactly as long as somebody needs it, and is what its digest says."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from partita.scheduler.blobs import (
+    BlobLimits,
+    BlobMissingError,
+    BlobRejectedError,
+    BlobStore,
+    IngestFullError,
+)
+from partita.scheduler.core.model import BlobRef
+
+DATA = b"some input"
+REF = BlobRef(hashlib.sha256(DATA).digest(), len(DATA))
+HOUR_NS = 3_600 * 10**9
+
+
+def limits(**changes: int) -> BlobLimits:
+    values = {
+        "max_blob_bytes": 100,
+        "quota_bytes": 1000,
+        "max_uploads": 2,
+        "max_waiting": 1,
+        "ticket_ns": HOUR_NS,
+        **changes,
+    }
+    return BlobLimits(**values)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+async def test_a_stored_blob_is_a_private_file_named_by_its_digest(tmp_path: Path) -> None:
+    blobs = BlobStore(tmp_path / "blobs", limits())
+    kept_until_ns = await blobs.put(REF, chunks(DATA[:3], b"", DATA[3:]))
+    path = tmp_path / "blobs" / REF.sha256.hex()
+    assert path.read_bytes() == DATA
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert kept_until_ns == path.stat().st_mtime_ns + HOUR_NS
+    assert [part async for part in blobs.read(REF.sha256, 5)] == [DATA[5:]]
+    blobs.close()
+
+
+async def test_a_blob_goes_when_its_ticket_and_its_last_job_are_gone(tmp_path: Path) -> None:
+    blobs = BlobStore(tmp_path, limits(ticket_ns=0))
+    await blobs.put(REF, chunks(DATA))
+    blobs.hold("a", [(REF, None)])
+    blobs.hold("b", [(REF, None), (REF, None)])
+    blobs.expire()
+    blobs.drop("a")
+    blobs.drop("a")
+    assert blobs.has(REF.sha256)
+    blobs.drop("b")
+    assert not blobs.has(REF.sha256)
+    assert names(tmp_path) == []
+    blobs.close()
+
+
+async def test_a_live_ticket_keeps_a_blob_without_a_job(tmp_path: Path) -> None:
+    blobs = BlobStore(tmp_path, limits())
+    await blobs.put(REF, chunks(DATA))
+    blobs.hold("a", [(REF, None)])
+    blobs.drop("a")
+    blobs.expire()
+    assert blobs.has(REF.sha256)
+    os.utime(blobs.path(REF.sha256), ns=(0, 0))
+    again = BlobStore(tmp_path, limits())
+    again.expire()
+    assert not again.has(REF.sha256), "the ticket is the time of the file"
+    blobs.close()
+    again.close()
+
+
+async def test_an_inline_input_is_found_by_its_digest_while_a_job_holds_it(tmp_path: Path) -> None:
+    blobs = BlobStore(tmp_path, limits())
+    blobs.hold("a", [(REF, DATA)])
+    assert blobs.size(REF.sha256) == len(DATA)
+    assert blobs.is_input(REF.sha256)
+    assert [part async for part in blobs.read(REF.sha256, 0)] == [DATA]
+    assert blobs.renew(REF.sha256) is None, "a row gives no ticket"
+    blobs.drop("a")
+    assert blobs.size(REF.sha256) is None
+    with pytest.raises(BlobMissingError):
+        _ = [part async for part in blobs.read(REF.sha256, 0)]
+    blobs.close()
+
+
+async def test_a_blob_that_vanished_from_the_disk_is_missing(tmp_path: Path) -> None:
+    blobs = BlobStore(tmp_path, limits())
+    await blobs.put(REF, chunks(DATA))
+    blobs.path(REF.sha256).unlink()
+    assert not blobs.has(REF.sha256)
+    with pytest.raises(BlobMissingError):
+        await blobs.inspect(REF, bytes)
+    assert blobs.size(REF.sha256) is None
+    blobs.close()
+
+
+async def test_a_look_at_a_blob_sees_its_bytes(tmp_path: Path) -> None:
+    blobs = BlobStore(tmp_path, limits())
+    await blobs.put(REF, chunks(DATA))
+    assert await blobs.inspect(REF, bytes) == DATA
+    with pytest.raises(BlobMissingError):
+        await blobs.inspect(BlobRef(REF.sha256, 5), bytes)
+    blobs.close()
+
+
+async def test_what_is_over_the_quota_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    blobs = BlobStore(tmp_path, limits(quota_bytes=15))
+    await blobs.put(REF, chunks(DATA))
+    with pytest.raises(IngestFullError, match="10 of 15 bytes"):
+        await blobs.put(BlobRef(b"x" * 32, 6), _never())
+    with pytest.raises(BlobRejectedError, match="largest blob is 100"):
+        await blobs.put(BlobRef(b"x" * 32, 101), _never())
+    blobs.close()
+
+
+async def _never() -> AsyncIterator[bytes]:
+    while True:
+        yield pytest.fail("nothing may be read")
+
+
+async def test_a_reader_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+    async def broken() -> AsyncIterator[bytes]:
+        yield DATA[:3]
+        raise ConnectionError
+
+    blobs = BlobStore(tmp_path, limits(quota_bytes=len(DATA)))
+    with pytest.raises(ConnectionError):
+        await blobs.put(REF, broken())
+    assert names(tmp_path) == []
+    await blobs.put(REF, chunks(DATA))
+    blobs.close()
+
+
+async def test_uploads_beyond_the_slots_wait_and_beyond_that_are_refused(tmp_path: Path) -> None:
+    blobs = BlobStore(tmp_path, limits())
+    entered = 0
+    two_run = asyncio.Event()
+    leave = asyncio.Event()
+
+    async def upload() -> None:
+        nonlocal entered
+        async with blobs.upload_permit():
+            entered += 1
+            if entered == 2:
+                two_run.set()
+            await leave.wait()
+
+    tasks = [asyncio.create_task(upload()) for _ in range(3)]
+    await two_run.wait()
+    with pytest.raises(IngestFullError, match="2 uploads run and 1 wait"):
+        await upload()
+    assert entered == 2
+    leave.set()
+    await asyncio.gather(*tasks)
+    assert entered == 3
+    blobs.close()
+
+
+def test_half_written_files_go_at_boot_and_strangers_stay(tmp_path: Path) -> None:
+    (tmp_path / f"{REF.sha256.hex()}.1.part").write_bytes(b"half")
+    (tmp_path / "README").write_bytes(b"mine")
+    (tmp_path / REF.sha256.hex()).write_bytes(DATA)
+    blobs = BlobStore(tmp_path, limits())
+    assert names(tmp_path) == sorted(["README", REF.sha256.hex()])
+    assert blobs.size(REF.sha256) == len(DATA)
+    blobs.close()

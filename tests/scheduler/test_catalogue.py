@@ -1,0 +1,143 @@
+"""Circuits come and go while the scheduler runs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import grpc
+import pytest
+
+from partita.circuits.catalogue import Catalogue
+from partita.circuits.intake import CircuitSources, add_circuit
+from partita.groth16.native import NativeBackend
+from partita.v1 import fleet_pb2, proving_pb2
+from tests.scheduler.peer import PRODUCT, ROOT, Connect, Prover, connected
+from tests.scheduler.running import Running, blob_ref, refused, running, upload
+
+Code = grpc.StatusCode
+EDGE = ROOT / "tests/vectors/edge"
+
+
+async def circuits(service: Running) -> fleet_pb2.ListCircuitsResponse:
+    answer: fleet_pb2.ListCircuitsResponse = await service.fleet.ListCircuits(
+        fleet_pb2.ListCircuitsRequest()
+    )
+    return answer
+
+
+def add(root: Path, name: str, folder: str) -> None:
+    add_circuit(
+        Catalogue(root), name, CircuitSources(zkey=EDGE / folder / "circuit.zkey"), NativeBackend()
+    )
+
+
+async def test_a_circuit_added_to_the_folder_is_taken_up_and_provers_are_told(
+    data_dir: Path, prover: Prover
+) -> None:
+    async with running(data_dir, prover, catalogue_scan="20ms") as service:
+        peer = service.peer()
+        async with connected(peer):
+            await peer.greeted.wait()
+            assert peer.welcome is not None
+            await asyncio.to_thread(add, data_dir / "circuits", "linear", "linear-only-bls12-381")
+            told = await peer.told_of_catalogue(after=peer.welcome.catalogue_revision)
+        after = await circuits(service)
+    assert told == after.catalogue_revision
+    assert [circuit.circuit_id for circuit in after.circuits] == ["linear", "product"]
+    linear = after.circuits[0]
+    assert (linear.curve, linear.n_public, linear.domain) == ("bls12-381", 3, 16)
+    assert linear.family == fleet_pb2.KEY_FAMILY_SNARKJS
+    assert {file.role for file in linear.files} == {"zkey", "vk"}
+
+
+async def test_a_damaged_circuit_does_not_disturb_the_others(
+    data_dir: Path, prover: Prover
+) -> None:
+    broken = data_dir / "circuits" / "broken"
+    broken.mkdir()
+    (broken / "manifest.json").write_text("{")
+    async with running(data_dir, prover) as service:
+        assert [c.circuit_id for c in (await circuits(service)).circuits] == ["product"]
+
+
+async def test_a_circuit_can_be_added_from_afar_and_removed_when_no_open_job_names_it(
+    service: Running, connect: Connect, data_dir: Path
+) -> None:
+    (product,) = (await circuits(service)).circuits
+    request = fleet_pb2.AddCircuitRequest(circuit_id="copy", manifest_json=product.manifest_json)
+    with refused(Code.FAILED_PRECONDITION, "BLOB_MISSING"):
+        await service.fleet.AddCircuit(request)
+    entry = Catalogue(data_dir / "circuits").show("product")
+    for role in entry.manifest.files:
+        await upload(service.blobs, entry.file(role).read_bytes())
+    added = (await service.fleet.AddCircuit(request)).circuit
+    assert added.manifest_sha256 == product.manifest_sha256
+    assert (await service.fleet.AddCircuit(request)).circuit == added, "the same again is fine"
+
+    answer = await service.submit([(2, 3)], circuit_id="copy")
+    remove = fleet_pb2.RemoveCircuitRequest(circuit_id="copy")
+    with refused(Code.FAILED_PRECONDITION, "CIRCUIT_IN_USE"):
+        await service.fleet.RemoveCircuit(remove)
+    await connect()
+    job = await service.end_of(answer.job.job_id)
+    assert job.state == proving_pb2.JOB_STATE_COMPLETED
+    await service.fleet.RemoveCircuit(remove)
+    assert [c.circuit_id for c in (await circuits(service)).circuits] == ["product"]
+    with refused(Code.NOT_FOUND, "UNKNOWN_CIRCUIT"):
+        await service.fleet.RemoveCircuit(remove)
+    with refused(Code.NOT_FOUND, "UNKNOWN_CIRCUIT"):
+        await service.submit([(2, 3)], circuit_id="copy")
+
+
+@pytest.mark.parametrize(
+    ("circuit_id", "manifest", "field"),
+    [
+        ("x", "{", "manifest_json"),
+        ("x", "x" * (1 << 20) + "x", "manifest_json"),
+    ],
+)
+async def test_a_wrong_manifest_is_refused(
+    service: Running, circuit_id: str, manifest: str, field: str
+) -> None:
+    with refused(Code.INVALID_ARGUMENT, "BAD_INPUT") as refusal:
+        await service.fleet.AddCircuit(
+            fleet_pb2.AddCircuitRequest(circuit_id=circuit_id, manifest_json=manifest)
+        )
+    assert refusal.fields == (field,)
+
+
+async def test_a_name_that_is_bound_or_no_name_is_refused(
+    service: Running, data_dir: Path, tmp_path: Path
+) -> None:
+    add(tmp_path / "elsewhere", "other", "linear-only-bn254")
+    entry = Catalogue(tmp_path / "elsewhere").show("other")
+    for role in entry.manifest.files:
+        await upload(service.blobs, entry.file(role).read_bytes())
+    manifest = entry.manifest.to_json().decode()
+    with refused(Code.FAILED_PRECONDITION, "CIRCUIT_EXISTS"):
+        await service.fleet.AddCircuit(
+            fleet_pb2.AddCircuitRequest(circuit_id="product", manifest_json=manifest)
+        )
+    with refused(Code.INVALID_ARGUMENT, "BAD_INPUT"):
+        await service.fleet.AddCircuit(
+            fleet_pb2.AddCircuitRequest(circuit_id="../evil", manifest_json=manifest)
+        )
+    assert (
+        blob_ref((PRODUCT / "circuit.zkey").read_bytes()).sha256.hex()
+        == (Catalogue(data_dir / "circuits").show("product").manifest.files["zkey"])
+    )
+
+
+async def test_a_verifying_key_that_is_none_is_refused(service: Running, data_dir: Path) -> None:
+    entry = Catalogue(data_dir / "circuits").show("product")
+    junk = b"no verifying key"
+    for role in entry.manifest.files:
+        await upload(service.blobs, junk if role == "vk" else entry.file(role).read_bytes())
+    manifest = entry.manifest.to_json().decode()
+    manifest = manifest.replace(entry.manifest.files["vk"], blob_ref(junk).sha256.hex())
+    with refused(Code.INVALID_ARGUMENT, "BAD_INPUT") as refusal:
+        await service.fleet.AddCircuit(
+            fleet_pb2.AddCircuitRequest(circuit_id="junk", manifest_json=manifest)
+        )
+    assert refusal.fields == ("manifest_json.files.vk",)
