@@ -67,6 +67,19 @@ def lincomb(curve: str, group: str, points: Buffer, scalars: Buffer) -> bytes:
 def check_point(curve: str, group: str, point: Buffer) -> None:
     """Checks coordinates, equation and order of one stored point; PointError has index 0."""
 
+def check_points(curve: str, group: str, points: Buffer) -> None:
+    """Checks coordinates, equation and order of stored points; PointError names the first."""
+
+def points_from_plain(curve: str, group: str, points: Buffer) -> bytes:
+    """Points in the form of verifying keys, checked, as stored points; infinity is allowed.
+
+    Raises:
+        PointError: names the first that is no point of the group.
+    """
+
+def points_to_plain(curve: str, group: str, points: Buffer) -> bytes:
+    """Stored points in the form of verifying keys; whether they are points is not checked."""
+
 def from_montgomery(curve: str, field: str, data: Buffer) -> bytes:
     """value·R → value for elements of "q" or "r"; ScalarError if one is not below the modulus."""
 
@@ -150,6 +163,76 @@ class ProvingKey:
     @property
     def size_bytes(self) -> int:
         """Bytes that the key takes."""
+
+@final
+class ToxicWaste:
+    """The five secrets of one trusted set-up; who knows one of them can forge proofs.
+
+    They have no textual form and are overwritten when the set-up has used them.
+    """
+
+    @staticmethod
+    def random(curve: str) -> ToxicWaste:
+        """From the system's randomness."""
+
+    @staticmethod
+    def from_seed(curve: str, seed: Buffer) -> ToxicWaste:
+        """Always the same for a seed: anyone who has the seed has the secrets."""
+
+    @staticmethod
+    def from_bytes(curve: str, data: Buffer) -> ToxicWaste:
+        """From five canonical scalars: α, β, γ, δ, τ.
+
+        Raises:
+            ScalarError: one is not below r.
+            ValueError: one is zero.
+        """
+
+@final
+class Setup:
+    """A trusted set-up for development: the exponents of a key and tables of multiples."""
+
+    def __new__(
+        cls,
+        curve: str,
+        *,
+        family: str,
+        n_public: int,
+        n_wires: int,
+        matrix_a: _Matrix,
+        matrix_b: _Matrix,
+        matrix_c: _Matrix,
+        dictionary: Buffer,
+        toxic_waste: ToxicWaste,
+    ) -> Setup:
+        """Computes the exponents and uses the toxic waste up.
+
+        Args:
+            family: "snarkjs" or "bellperson".
+            matrix_a: as `ProvingKey` takes it, without the rows that bind public wires.
+            dictionary: canonical scalars.
+
+        Raises:
+            ScalarError: an element of the dictionary is not below r.
+            ValueError: the toxic waste is of another curve or was used before.
+        """
+
+    @property
+    def domain_size(self) -> int:
+        """The size of the key's domain."""
+
+    def points(self) -> dict[str, bytes]:
+        """alpha_g1, beta_g1, delta_g1, beta_g2, gamma_g2, delta_g2, stored."""
+
+    def ic(self) -> bytes:
+        """n_public + 1 points of G1."""
+
+    def query(self, name: str) -> bytes:
+        """Computes the points of a query: "a", "b1", "b2", "c" or "h"."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that exponents and tables take."""
 
 @final
 class VerifyingKey:

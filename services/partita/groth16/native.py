@@ -199,6 +199,36 @@ def check_point(curve: str, group: str, point: bytes, where: str) -> None:
         partita_native.check_point(curve, group, point)
 
 
+def check_points(curve: str, group: str, points: bytes | memoryview, where: str) -> None:
+    """Raise EncodingError naming `where[i]` for the first device form that is no group's point."""
+    with _translated(where):
+        partita_native.check_points(curve, group, points)
+
+
+def points_from_uncompressed(
+    curve: str, group: str, points: bytes | memoryview, where: Callable[[int], str]
+) -> bytes:
+    """Points of the uncompressed form (`partita.groth16.encodings`) in device form, all checked.
+
+    Args:
+        curve: the name of the curve.
+        group: "g1" or "g2".
+        points: concatenated.
+        where: the name of point i in errors.
+
+    Raises:
+        EncodingError: the first that is no point of the group; infinity is one.
+    """
+    with _translated("points", where):
+        return partita_native.points_from_plain(curve, group, points)
+
+
+def points_to_uncompressed(curve: str, group: str, points: bytes | memoryview) -> bytes:
+    """The inverse of `points_from_uncompressed`; the points are not checked."""
+    with _translated("points"):
+        return partita_native.points_to_plain(curve, group, points)
+
+
 def _csr(matrix: SparseMatrix) -> tuple[memoryview, memoryview, memoryview]:
     return (
         np.ascontiguousarray(matrix.row_ptr, dtype="<u8").data,

@@ -22,6 +22,7 @@ pub mod key;
 pub mod memory;
 pub mod msm;
 pub mod ntt;
+pub mod points;
 pub mod proof;
 pub mod quotient;
 pub mod sparse;

@@ -7,7 +7,9 @@ mod bytes;
 mod errors;
 mod functions;
 mod key;
+mod points;
 mod scalars;
+mod setup;
 mod verifying;
 
 use pyo3::prelude::*;
@@ -20,6 +22,8 @@ fn partita_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScalarError", py.get_type::<errors::ScalarError>())?;
     module.add("ProofError", py.get_type::<errors::ProofError>())?;
     module.add_class::<scalars::Scalars>()?;
+    module.add_class::<setup::Setup>()?;
+    module.add_class::<setup::ToxicWaste>()?;
     module.add_class::<key::ProvingKey>()?;
     module.add_class::<verifying::VerifyingKey>()?;
     module.add_function(wrap_pyfunction!(functions::build_info, module)?)?;
@@ -29,6 +33,9 @@ fn partita_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(functions::unsatisfied_row, module)?)?;
     module.add_function(wrap_pyfunction!(functions::lincomb, module)?)?;
     module.add_function(wrap_pyfunction!(functions::check_point, module)?)?;
+    module.add_function(wrap_pyfunction!(points::check_points, module)?)?;
+    module.add_function(wrap_pyfunction!(points::points_from_plain, module)?)?;
+    module.add_function(wrap_pyfunction!(points::points_to_plain, module)?)?;
     module.add_function(wrap_pyfunction!(functions::from_montgomery, module)?)?;
     module.add_function(wrap_pyfunction!(functions::to_montgomery, module)?)?;
     Ok(())
