@@ -244,6 +244,18 @@ async def test_a_prover_that_does_not_take_in_its_leases_is_stuck(
                     pass
 
 
+async def test_a_later_hello_changes_the_offers(service: Running) -> None:
+    await service.submit([(2, 3)])
+    peer = service.peer()
+    async with stream(service) as call:
+        await call.write(_hello(service, offers=[]))
+        await call.read()
+        await call.write(Request(actual=peer.actual()))
+        await call.write(Request(hello=peer.hello()))
+        while not (await call.read()).desired.leases:
+            pass
+
+
 async def test_a_lost_stream_is_taken_up_again_without_proving_twice(
     service: Running, connect: Connect
 ) -> None:

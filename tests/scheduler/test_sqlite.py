@@ -64,6 +64,7 @@ JOB = JobRecord(
     started_ns=None,
     ended_ns=None,
     labels=(("a", "1"), ("ä", "x")),
+    retry_of="j0",
 )
 ACCEPTED = JobAccepted(
     JOB,
@@ -89,7 +90,7 @@ PARTITION = PartitionRecord(
     timings=Timings(1, 2, 3, 4, 5, 6, 7),
 )
 LEASE = LeaseRecord("1.3", "j1", 2, 1, "gpu-0", "i", Bytes(7, 1 << 50))
-PROVER = ProverRecord("gpu-0", Mode.CORDONED, Trust.QUARANTINED, "why", 2, 30, 4)
+PROVER = ProverRecord("gpu-0", Mode.CORDONED, Trust.QUARANTINED, "why", 2, 30, 4, "debits", 77)
 ENDED = replace(
     JOB, state=JobState.ENDED, outcome=Outcome.COMPLETED, started_ns=2, ended_ns=3, deadline_ns=9
 )

@@ -114,6 +114,12 @@ class SchedulerConfig(ProgramConfig):
     poison_failures: int = Field(
         _CORE.poison_failures, description="Failures of a partition before its job fails."
     )
+    quarantine_debits: int = Field(
+        _CORE.quarantine_debits, description="Standing debits that quarantine a prover."
+    )
+    quarantine: Duration = Field(
+        _CORE.quarantine_ns, description="How long a quarantine for debits lasts."
+    )
     max_crashes: int = Field(
         _CORE.max_crashes, description="Crashes with a partition before its job fails."
     )

@@ -32,7 +32,7 @@ Row = tuple[Any, ...]
 JOB_COLUMNS = (
     "job_id, job_seq, request_id, digest, circuit_id, manifest_sha256, input_format, priority, "
     "state, outcome, failure, deadline_ns, retain_ns, abandon_after_ns, created_ns, started_ns, "
-    "ended_ns, labels"
+    "ended_ns, labels, retry_of"
 )
 INPUT_COLUMNS = "job_id, idx, sha256, size_bytes, inline, statement, statement_source"
 PARTITION_COLUMNS = (
@@ -42,7 +42,9 @@ PARTITION_COLUMNS = (
 LEASE_COLUMNS = (
     "lease_id, job_id, idx, attempt, prover_id, instance_id, reserved_host, reserved_device"
 )
-PROVER_COLUMNS = "prover_id, mode, trust, reason, debits, proved, failed"
+PROVER_COLUMNS = (
+    "prover_id, mode, trust, reason, debits, proved, failed, trust_reason, quarantined_until_ns"
+)
 
 
 def _json(value: object) -> str:
@@ -85,6 +87,7 @@ def job_row(job: JobRecord) -> Row:
         job.started_ns,
         job.ended_ns,
         _json(job.labels),
+        job.retry_of,
     )
 
 
@@ -109,6 +112,7 @@ def job_of(row: Row) -> JobRecord:
         started_ns=row[15],
         ended_ns=row[16],
         labels=tuple((key, value) for key, value in json.loads(row[17])),
+        retry_of=row[18],
     )
 
 
@@ -208,6 +212,8 @@ def prover_row(prover: ProverRecord) -> Row:
         prover.debits,
         prover.proved,
         prover.failed,
+        prover.trust_reason,
+        prover.quarantined_until_ns,
     )
 
 

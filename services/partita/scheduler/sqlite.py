@@ -38,7 +38,7 @@ CREATE TABLE jobs (
     input_format TEXT NOT NULL, priority INTEGER NOT NULL, state INTEGER NOT NULL,
     outcome INTEGER, failure TEXT, deadline_ns INTEGER, retain_ns INTEGER NOT NULL,
     abandon_after_ns INTEGER, created_ns INTEGER NOT NULL, started_ns INTEGER, ended_ns INTEGER,
-    labels TEXT NOT NULL
+    labels TEXT NOT NULL, retry_of TEXT NOT NULL
 ) STRICT;
 CREATE TABLE inputs (
     job_id TEXT NOT NULL, idx INTEGER NOT NULL, sha256 BLOB NOT NULL, size_bytes INTEGER NOT NULL,
@@ -57,7 +57,8 @@ CREATE TABLE leases (
 ) STRICT;
 CREATE TABLE provers (
     prover_id TEXT PRIMARY KEY, mode INTEGER NOT NULL, trust INTEGER NOT NULL,
-    reason TEXT NOT NULL, debits INTEGER NOT NULL, proved INTEGER NOT NULL, failed INTEGER NOT NULL
+    reason TEXT NOT NULL, debits INTEGER NOT NULL, proved INTEGER NOT NULL, failed INTEGER NOT NULL,
+    trust_reason TEXT NOT NULL, quarantined_until_ns INTEGER
 ) STRICT;
 """
 
