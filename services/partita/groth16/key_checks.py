@@ -98,6 +98,23 @@ def check_matrix(
         )
 
 
+def check_system(r1cs: R1cs) -> Curve:
+    """Check that the matrices of a system can be read; returns its curve.
+
+    Raises:
+        MismatchError, FormatError, EncodingError: as `check_shape`.
+    """
+    curve = curve_named(r1cs.curve)
+    if not 0 <= r1cs.n_public < r1cs.n_wires:
+        raise MismatchError("number of public inputs", f"0..{r1cs.n_wires - 1}", r1cs.n_public)
+    n_coefficients = check_dictionary(curve, r1cs.dictionary, "r1cs")
+    for name, m in (("A", r1cs.matrix_a), ("B", r1cs.matrix_b), ("C", r1cs.matrix_c)):
+        check_matrix(m, r1cs.n_wires, n_coefficients, "r1cs", f"matrix {name}")
+        if m.n_rows != r1cs.n_rows:
+            raise MismatchError(f"rows of matrix {name}", r1cs.n_rows, m.n_rows)
+    return curve
+
+
 def check_rows_input(r1cs: R1cs, witness: Witness) -> Curve:
     """Check that a system and a witness fit each other, and that the matrices can be read.
 
@@ -107,7 +124,6 @@ def check_rows_input(r1cs: R1cs, witness: Witness) -> Curve:
     Raises:
         MismatchError, FormatError, EncodingError: as `check_shape`.
     """
-    curve = curve_named(r1cs.curve)
     if witness.curve != r1cs.curve:
         raise MismatchError("curve of the witness", r1cs.curve, witness.curve)
     if len(witness.values) != r1cs.n_wires * SCALAR_SIZE_BYTES:
@@ -117,12 +133,7 @@ def check_rows_input(r1cs: R1cs, witness: Witness) -> Curve:
             witness.n_wires,
             "the witness is of another circuit than the .r1cs",
         )
-    n_coefficients = check_dictionary(curve, r1cs.dictionary, "r1cs")
-    for name, m in (("A", r1cs.matrix_a), ("B", r1cs.matrix_b), ("C", r1cs.matrix_c)):
-        check_matrix(m, r1cs.n_wires, n_coefficients, "r1cs", f"matrix {name}")
-        if m.n_rows != r1cs.n_rows:
-            raise MismatchError(f"rows of matrix {name}", r1cs.n_rows, m.n_rows)
-    return curve
+    return check_system(r1cs)
 
 
 def _check_length(name: str, data: bytes, expected: int) -> None:

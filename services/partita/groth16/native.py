@@ -21,7 +21,7 @@ from partita.groth16.backend import KeyHead, Pending, Ready, Vector
 from partita.groth16.curves import SCALAR_SIZE_BYTES
 from partita.groth16.errors import ComputeError, EncodingError, FormatError, ResourceError
 from partita.groth16.key_checks import check_rows_input, check_shape
-from partita.groth16.keys import ProvingKey, Query, SparseMatrix
+from partita.groth16.keys import KeyFamily, ProvingKey, Query, SparseMatrix
 from partita.groth16.r1cs import R1cs
 from partita.groth16.witness import Witness
 
@@ -191,6 +191,82 @@ class NativeVerifyingKey:
         """For each (statement, proof): whether it holds, or why it is malformed."""
         with _translated("batch"):
             return self._key.verify_batch(items, secrets.token_bytes(32))
+
+
+class ToxicWaste:
+    """The secrets of one trusted set-up of a curve, kept in native memory.
+
+    They have no textual form, are used up by one set-up, and are overwritten then.
+    """
+
+    def __init__(self, secrets: partita_native.ToxicWaste) -> None:
+        self._secrets = secrets
+
+    @classmethod
+    def random(cls, curve: str) -> ToxicWaste:
+        """From the system's randomness."""
+        with _translated("toxic waste"):
+            return cls(partita_native.ToxicWaste.random(curve))
+
+    @classmethod
+    def from_seed(cls, curve: str, seed: bytes) -> ToxicWaste:
+        """Always the same for one seed: anyone who has the seed can forge proofs."""
+        with _translated("toxic waste"):
+            return cls(partita_native.ToxicWaste.from_seed(curve, seed))
+
+    @classmethod
+    def from_scalars(cls, curve: str, scalars: Sequence[int]) -> ToxicWaste:
+        """From known values: alpha, beta, gamma, delta, tau, none of them zero."""
+        encoded = b"".join(s.to_bytes(SCALAR_SIZE_BYTES, "little") for s in scalars)
+        with _translated("toxic waste"):
+            return cls(partita_native.ToxicWaste.from_bytes(curve, encoded))
+
+
+class NativeSetup:
+    """The exponents of a system's key in native memory; points are computed when asked for.
+
+    Args:
+        r1cs: the system, checked by the caller.
+        family: the conventions of the key.
+        toxic_waste: used up.
+
+    Raises:
+        FormatError: the toxic waste is of another curve, was used before, or lies in the domain.
+        ResourceError: memory was refused.
+    """
+
+    def __init__(self, r1cs: R1cs, family: KeyFamily, toxic_waste: ToxicWaste) -> None:
+        with _translated("set-up"):
+            self._setup = partita_native.Setup(
+                r1cs.curve,
+                family=family.value,
+                n_public=r1cs.n_public,
+                n_wires=r1cs.n_wires,
+                matrix_a=_csr(r1cs.matrix_a),
+                matrix_b=_csr(r1cs.matrix_b),
+                matrix_c=_csr(r1cs.matrix_c),
+                dictionary=r1cs.dictionary,
+                toxic_waste=toxic_waste._secrets,
+            )
+
+    @property
+    def domain_size(self) -> int:
+        """The size of the key's domain."""
+        return self._setup.domain_size
+
+    def points(self) -> dict[str, bytes]:
+        """The single points by the names that `ProvingKey` gives them."""
+        return self._setup.points()
+
+    def ic(self) -> bytes:
+        """The points of IC."""
+        with _translated("IC"):
+            return self._setup.ic()
+
+    def query(self, query: Query) -> bytes:
+        """The points of a query."""
+        with _translated(f"query {query.value}"):
+            return self._setup.query(query.value)
 
 
 def check_point(curve: str, group: str, point: bytes, where: str) -> None:

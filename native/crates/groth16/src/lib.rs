@@ -4,7 +4,7 @@
 //! come in as bytes in the forms of [`curve`] and [`field`], and results go out in the same forms.
 //! The proof itself is put together by the caller; here are the stages that take the time: sparse
 //! products ([`sparse`]), the quotient ([`quotient`]), multi-scalar multiplications ([`msm`]) and
-//! pairing checks ([`verify`]).
+//! pairing checks ([`verify`]); and, for development, whole keys ([`setup`]).
 //!
 //! Field, curve, NTT and MSM lie behind the traits [`field::ScalarField`], [`curve::Group`] and
 //! [`curve::Curve`]; nothing above them names a curve.
@@ -18,6 +18,7 @@
 pub mod curve;
 pub mod error;
 pub mod field;
+pub mod fixed_base;
 pub mod key;
 pub mod memory;
 pub mod msm;
@@ -25,6 +26,8 @@ pub mod ntt;
 pub mod points;
 pub mod proof;
 pub mod quotient;
+pub mod setup;
 pub mod sparse;
 pub mod stamps;
+pub mod toxic;
 pub mod verify;

@@ -246,7 +246,7 @@ fn forward_butterflies<F: ScalarField>(low: &mut [F], high: &mut [F], twiddles: 
 }
 
 /// first, first·ratio, first·ratio², …
-fn fill_powers<F: ScalarField>(out: &mut [F], ratio: F, first: F) {
+pub(crate) fn fill_powers<F: ScalarField>(out: &mut [F], ratio: F, first: F) {
     out.par_chunks_mut(TILE).enumerate().for_each(|(i, out)| {
         let mut power = first * ratio.power(&[(i * TILE) as u64]);
         for value in out {

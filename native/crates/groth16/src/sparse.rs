@@ -139,6 +139,26 @@ impl Matrix {
             });
         Ok(product)
     }
+
+    /// sumsⱼ ← sumsⱼ + Σᵢ matrixᵢⱼ·weightᵢ: the product from the left, on the calling thread.
+    ///
+    /// # Panics
+    /// If there are fewer weights than rows, or fewer sums than the matrix is wide.
+    pub fn add_columns<F: ScalarField>(&self, dictionary: &[F], weights: &[F], sums: &mut [F]) {
+        for (row, weight) in weights[..self.n_rows()].iter().enumerate() {
+            if row % TILE == 0 {
+                stamp();
+            }
+            let entries = self.row_ptr[row] as usize..self.row_ptr[row + 1] as usize;
+            for (wire, coefficient) in self.wire[entries.clone()]
+                .iter()
+                .zip(&self.coefficient[entries])
+            {
+                let sum = &mut sums[*wire as usize];
+                *sum = *sum + dictionary[*coefficient as usize] * *weight;
+            }
+        }
+    }
 }
 
 /// The first row where (A·w)·(B·w) ≠ C·w.

@@ -27,7 +27,7 @@ pub fn matrix_bytes<'a>((row_ptr, wire, coefficient): &'a MatrixArgument<'_>) ->
     }
 }
 
-fn parse_family(name: &str) -> PyResult<Family> {
+pub fn parse_family(name: &str) -> PyResult<Family> {
     match name {
         "snarkjs" => Ok(Family::Snarkjs),
         "bellperson" => Ok(Family::Bellperson),
@@ -37,7 +37,7 @@ fn parse_family(name: &str) -> PyResult<Family> {
     }
 }
 
-fn parse_query(name: &str) -> PyResult<Query> {
+pub fn parse_query(name: &str) -> PyResult<Query> {
     match name {
         "a" => Ok(Query::A),
         "b1" => Ok(Query::B1),

@@ -8,6 +8,7 @@
 
 mod bls12_381;
 mod bn254;
+pub mod coordinates;
 
 pub use bls12_381::Bls12381;
 pub use bn254::Bn254;
@@ -16,6 +17,7 @@ use std::fmt::Debug;
 
 use rayon::prelude::*;
 
+use self::coordinates::Affine;
 use crate::error::{Error, PointFault, Result};
 use crate::field::{Direction, ScalarField, first_error};
 use crate::memory::{Mapped, Zeroable};
@@ -106,9 +108,9 @@ pub trait Curve: Copy + Debug + Send + Sync + 'static {
     /// The scalar field.
     type Scalar: ScalarField;
     /// The first group.
-    type G1: Group<Scalar = Self::Scalar>;
+    type G1: Affine<Scalar = Self::Scalar>;
     /// The second group.
-    type G2: Group<Scalar = Self::Scalar>;
+    type G2: Affine<Scalar = Self::Scalar>;
     /// A product of Miller loops before the final exponentiation.
     type Miller: Copy + Send + Sync + 'static;
     /// Bytes of a proof.
