@@ -168,6 +168,13 @@ async def test_a_stream_that_does_not_begin_with_hello_is_refused(
     await works(service, connect)
 
 
+async def test_a_stream_that_says_nothing_is_ended(data_dir: Path, prover: Prover) -> None:
+    async with running(data_dir, prover, stall="50ms") as service:
+        with refused(Code.INVALID_ARGUMENT, "BAD_INPUT"):
+            async with stream(service) as call:
+                await call.read()
+
+
 @pytest.mark.parametrize("contract", [(2, 3), (0, 0)])
 async def test_a_prover_of_another_contract_is_told_which_one_to_install(
     service: Running, connect: Connect, contract: tuple[int, int]

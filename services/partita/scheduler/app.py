@@ -162,13 +162,17 @@ class Scheduler:
         )
         self._fleet = FleetService(self.engine, self._catalogue)
         self._dispatch = DispatchService(
-            self.engine, self._catalogue, epoch=self.epoch, beat_ns=config.beat
+            self.engine,
+            self._catalogue,
+            epoch=self.epoch,
+            beat_ns=config.beat,
+            stall_ns=config.stall,
         )
         self._clients = Server(CLIENT_SERVICES)
         self._provers = Server(PROVER_SERVICES)
         proving_pb2_grpc.add_ProvingServiceServicer_to_server(self._proving, self._clients.grpc)
         blobs_pb2_grpc.add_BlobServiceServicer_to_server(
-            ClientBlobService(self._blobs), self._clients.grpc
+            ClientBlobService(self._blobs, stall_ns=config.stall), self._clients.grpc
         )
         fleet_pb2_grpc.add_FleetServiceServicer_to_server(self._fleet, self._clients.grpc)
         dispatch_pb2_grpc.add_DispatchServiceServicer_to_server(self._dispatch, self._provers.grpc)

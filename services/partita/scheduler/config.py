@@ -56,6 +56,10 @@ class SchedulerConfig(ProgramConfig):
     blob_ticket: Duration = Field(
         600 * 10**9, description="How long an uploaded blob waits for a job that names it."
     )
+    stall: Duration = Field(
+        60 * 10**9,
+        description="How long an upload or a new stream may say nothing before it is ended.",
+    )
     catalogue_scan: Duration = Field(
         10**9, description="How often the folder of circuits is looked at."
     )

@@ -6,6 +6,7 @@ only by provers, and only while a job refers to it or if it is a file of a circu
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -29,10 +30,13 @@ class ClientBlobService(blobs_pb2_grpc.BlobServiceServicer):
 
     Args:
         blobs: the store.
+        stall_ns: an upload that sends nothing for so long is ended, so that it does not keep a
+            slot from others.
     """
 
-    def __init__(self, blobs: BlobStore) -> None:
+    def __init__(self, blobs: BlobStore, *, stall_ns: int) -> None:
         self._blobs = blobs
+        self._stall_s = stall_ns / 1e9
 
     @answers_errors
     async def Upload(  # noqa: N802
@@ -41,7 +45,8 @@ class ClientBlobService(blobs_pb2_grpc.BlobServiceServicer):
         """See the service's definition."""
         del context
         async with self._blobs.upload_permit():
-            first = await anext(requests, None)
+            messages = _in_time(requests, self._stall_s)
+            first = await anext(messages, None)
             if first is None or first.WhichOneof("content") != "header":
                 raise bad("header", "the first message of an upload must be the header")
             ref = blob_ref("header", first.header)
@@ -49,7 +54,7 @@ class ClientBlobService(blobs_pb2_grpc.BlobServiceServicer):
             if self._blobs.size(ref.sha256) == ref.size_bytes:
                 kept_until_ns = self._blobs.renew(ref.sha256)
             if kept_until_ns is None:
-                kept_until_ns = await self._blobs.put(ref, _chunks(requests))
+                kept_until_ns = await self._blobs.put(ref, _chunks(messages))
         return blobs_pb2.UploadResponse(
             blob=types_pb2.BlobRef(sha256=ref.sha256, size_bytes=ref.size_bytes),
             kept_until=timestamp(kept_until_ns),
@@ -72,6 +77,20 @@ class ClientBlobService(blobs_pb2_grpc.BlobServiceServicer):
                 or self._blobs.renew(ref.sha256) is None
             ]
         )
+
+
+async def _in_time(
+    requests: AsyncIterator[blobs_pb2.UploadRequest], stall_s: float
+) -> AsyncIterator[blobs_pb2.UploadRequest]:
+    while True:
+        try:
+            async with asyncio.timeout(stall_s):
+                request = await anext(requests, None)
+        except TimeoutError as error:
+            raise bad("chunk", f"none came for {stall_s:g} s: upload again") from error
+        if request is None:
+            return
+        yield request
 
 
 async def _chunks(requests: AsyncIterator[blobs_pb2.UploadRequest]) -> AsyncIterator[bytes]:

@@ -34,15 +34,23 @@ class DispatchService(dispatch_pb2_grpc.DispatchServiceServicer):
         catalogue: its revision goes into the greeting.
         epoch: of this start of the scheduler.
         beat_ns: how often a prover must speak.
+        stall_ns: how long a new stream may wait with its first message.
     """
 
     def __init__(
-        self, engine: Engine, catalogue: CatalogueWatcher, *, epoch: int, beat_ns: int
+        self,
+        engine: Engine,
+        catalogue: CatalogueWatcher,
+        *,
+        epoch: int,
+        beat_ns: int,
+        stall_ns: int,
     ) -> None:
         self._engine = engine
         self._catalogue = catalogue
         self._epoch = epoch
         self._beat_ns = beat_ns
+        self._stall_s = stall_ns / 1e9
         self.draining = False
         """Set when the scheduler stops: no stream begins any more."""
 
@@ -70,7 +78,11 @@ class DispatchService(dispatch_pb2_grpc.DispatchServiceServicer):
             await abort(context, error)
 
     async def _first(self, context: Context) -> dispatch_pb2.Hello:
-        message: Any = await context.read()
+        try:
+            async with asyncio.timeout(self._stall_s):
+                message: Any = await context.read()
+        except TimeoutError as error:
+            raise bad("message", f"no hello came within {self._stall_s:g} s") from error
         if message is grpc.aio.EOF or message.WhichOneof("message") != "hello":
             raise bad("message", "the first message of a stream must be hello")
         if negotiate(message.hello) is None:

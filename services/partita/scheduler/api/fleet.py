@@ -151,7 +151,12 @@ class FleetService(ProverFleetService):
         missing = tuple(d for d in digests.values() if self._engine.blobs.renew(d) is None)
         if missing:
             raise missing_blobs(missing)
-        await self._catalogue.run(partial(self._publish, request.circuit_id, manifest))
+        try:
+            await self._catalogue.run(partial(self._publish, request.circuit_id, manifest))
+        except OSError as error:
+            raise refusal(
+                "INGEST_FULL", f"the circuit cannot be stored: {error.strerror}"
+            ) from error
         return fleet_pb2.AddCircuitResponse(
             circuit=_circuit_message(self._known(request.circuit_id), self._engine.core.fleet())
         )
