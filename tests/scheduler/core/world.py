@@ -34,6 +34,7 @@ from partita.scheduler.core.model import (
     StatementSource,
     Verdict,
 )
+from partita.scheduler.core.views import ProverView
 
 GIB = 1 << 30
 START_NS = 1_800_000_000 * SECOND_NS
@@ -77,6 +78,7 @@ class Store:
         self.partitions: dict[tuple[str, int], rec.PartitionRecord] = {}
         self.leases: dict[str, rec.LeaseRecord] = {}
         self.provers: dict[str, rec.ProverRecord] = {}
+        self.pins: dict[tuple[bytes, str], rec.PinRecord] = {}
         self.mark_ns = 0
 
     def write(self, record: rec.Record) -> None:
@@ -93,6 +95,10 @@ class Store:
                 self.leases.pop(record.lease_id, None)
             case rec.ProverRecord():
                 self.provers[record.prover_id] = record
+            case rec.PinRecord(pinned=None):
+                self.pins.pop((record.manifest_sha256, record.prover_id), None)
+            case rec.PinRecord():
+                self.pins[(record.manifest_sha256, record.prover_id)] = record
             case rec.ClockMark():
                 self.mark_ns = record.now_ns
             case rec.JobForgotten():
@@ -108,6 +114,7 @@ class Store:
             tuple(self.partitions.values()),
             tuple(self.leases.values()),
             tuple(self.provers.values()),
+            tuple(self.pins.values()),
         )
 
 
@@ -203,6 +210,13 @@ class World:
                 **more,  # type: ignore[arg-type]
             )
         )
+
+    def retry(self, job_id: str, new_id: str) -> list[fx.Effect]:
+        """Retry a job; `new_id` becomes the id if a new one is made."""
+        return self.do(ev.JobRetried(new_id, job_id, caller=len(self.effects) + 1))
+
+    def prover(self, prover_id: str) -> ProverView:
+        return next(p for p in self.core.fleet().provers if p.prover_id == prover_id)
 
     def verifications(self) -> list[fx.VerifyProof]:
         return [e for e in self.effects if isinstance(e, fx.VerifyProof)]

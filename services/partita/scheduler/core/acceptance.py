@@ -19,7 +19,7 @@ from partita.scheduler.core.model import (
 )
 from partita.scheduler.core.queue import lane_key
 from partita.scheduler.core.state import State
-from partita.scheduler.core.tables import LaneKey, Partition, Session
+from partita.scheduler.core.tables import LaneKey, LeaseState, Partition, Session
 
 _GIB = 1 << 30
 _MIB = 1 << 20
@@ -34,7 +34,19 @@ def accepting(state: State, session: Session) -> bool:
         and session.actual is not None
         and session.actual.condition is Condition.READY
         and prover.mode is Mode.ACTIVE
-        and prover.trust is Trust.TRUSTED
+        and prover.trust is not Trust.QUARANTINED
+    )
+
+
+def on_probation(state: State, session: Session) -> bool:
+    """Tell whether its prover takes one lease at a time, and no CRITICAL one."""
+    return state.provers[session.prover_id].trust is Trust.PROBATION
+
+
+def _awaits_verdict(session: Session) -> bool:
+    """Tell whether a lease of the session is still to be judged."""
+    return any(
+        lease.slot or lease.state is LeaseState.CHECKING for lease in session.leases.values()
     )
 
 
@@ -48,6 +60,9 @@ def note_slots(state: State, session: Session) -> None:
     )
     normal = not blocked and session.used_slots < session.hello.max_leases
     express = not blocked and session.used_express < session.hello.express_leases
+    if on_probation(state, session):
+        normal = normal and not _awaits_verdict(session)
+        express = False
     if normal:
         state.open_normal[number] = None
     else:
@@ -77,15 +92,42 @@ def usable_offer(state: State, session: Session, lane: LaneKey) -> CircuitOffer 
     return offer
 
 
+def pinned_bytes(session: Session, beside: bytes, *, to_come: bool = False) -> Bytes:
+    """Return what pinned keys other than `beside` take there, or have yet to take."""
+    total = NOTHING
+    for manifest in session.pinned:
+        entry = session.keys.get(manifest)
+        if manifest == beside or (to_come and entry is not None and entry.wanted):
+            continue
+        offer = session.offers[manifest]
+        charged = session.ledger.of(manifest)
+        total = total + charged.most(offer.key)
+        if to_come:
+            total = total - charged
+    return total
+
+
+def usable_total(session: Session, offer: CircuitOffer) -> Bytes:
+    """Return what a circuit may take of an empty session."""
+    return session.hello.total - session.stuck - pinned_bytes(session, offer.manifest_sha256)
+
+
+def room_for(session: Session, offer: CircuitOffer) -> Bytes:
+    """Return what a circuit may take now: pinned keys that are still to load come first."""
+    if not session.pinned:
+        return session.ledger.room()
+    return session.ledger.room() - pinned_bytes(session, offer.manifest_sha256, to_come=True)
+
+
 def could_hold(state: State, session: Session, offer: CircuitOffer) -> bool:
     """Tell whether the session, were it empty, could hold key and working set."""
     need = offer.key + peak_of(state, session, offer)
-    return need.fits(session.hello.total - session.stuck)
+    return need.fits(usable_total(session, offer))
 
 
 def accepts(state: State, session: Session, lane: LaneKey) -> bool:
     """Tell whether the session accepts a lane, its exclusions aside."""
-    if not accepting(state, session):
+    if not accepting(state, session) or (lane.critical and on_probation(state, session)):
         return False
     offer = usable_offer(state, session, lane)
     return offer is not None and could_hold(state, session, offer)
@@ -117,6 +159,8 @@ def slot_for(state: State, session: Session, priority: Priority, alone: bool) ->
     """Return "normal", "express" or "" for the slot a lease could take there."""
     if session.number not in state.open_sessions or (alone and session.leases):
         return ""
+    if priority is Priority.CRITICAL and on_probation(state, session):
+        return ""
     if session.number in state.open_normal:
         return "normal"
     return "express" if priority is Priority.CRITICAL else ""
@@ -147,6 +191,7 @@ def needs_eviction(state: State, session: Session, offer: CircuitOffer) -> bool:
     for manifest in session.keys:
         if manifest != offer.manifest_sha256:
             keys = keys + session.ledger.of(manifest)
+    keys = keys + pinned_bytes(session, offer.manifest_sha256, to_come=True)
     need = keys + offer.key + peak_of(state, session, offer)
     return not need.fits(session.hello.total - session.stuck)
 
@@ -185,13 +230,14 @@ def waiting_for(state: State, part: Partition) -> str:
         if lane.alone:
             return "runs alone after crashes: waits for an empty prover"
         return f"waits for a slot on {len(found)} prover(s)"
-    best, need = min(
-        ((s, needed(state, s, s.offers[lane.manifest_sha256])) for s in with_slot),
-        key=lambda pair: pair[1].host + pair[1].device - pair[0].ledger.room().host,
+    rooms = [(s, room_for(s, s.offers[lane.manifest_sha256])) for s in with_slot]
+    best, need, room = min(
+        ((s, needed(state, s, s.offers[lane.manifest_sha256]), room) for s, room in rooms),
+        key=lambda entry: entry[1].host + entry[1].device - entry[2].host,
     )
-    if need.fits(best.ledger.room()):
+    if need.fits(room):
         return "waits behind earlier work"
-    want, free, what = _missing(need, best.ledger.room())
+    want, free, what = _missing(need, room)
     return f"needs {amount(want)}{what} on {best.prover_id}, {max(free, 0) / _GIB:.1f} free"
 
 
@@ -210,16 +256,20 @@ def _unschedulable(state: State, lane: LaneKey) -> str:
             why = f"does not take {lane.input_format}"
         elif not could_hold(state, session, offer):
             need = offer.key + peak_of(state, session, offer)
-            want, most, what = _missing(need, session.hello.total - session.stuck)
-            why = f"needs {amount(want)}{what}, holds {amount(most)} when empty"
+            want, most, what = _missing(need, usable_total(session, offer))
+            kept = pinned_bytes(session, lane.manifest_sha256)
+            beside = " beside its pinned keys" if kept != NOTHING else ""
+            why = f"needs {amount(want)}{what}, holds {amount(most)} when empty{beside}"
         elif session.unresponsive:
             why = "unresponsive"
         elif not session.synced:
             why = "has not reported yet"
         elif prover.mode is not Mode.ACTIVE:
             why = prover.mode.name.lower()
-        elif prover.trust is not Trust.TRUSTED:
+        elif prover.trust is Trust.QUARANTINED:
             why = prover.trust.name.lower()
+        elif lane.critical and prover.trust is Trust.PROBATION:
+            why = "on probation, takes no critical work"
         else:
             why = session.actual.condition.name.lower() if session.actual else "not ready"
         reasons.append(f"{session.prover_id}: {why}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from partita.scheduler.core import failures, jobs, leases
+from partita.scheduler.core import failures, jobs, leases, trust
 from partita.scheduler.core.effects import VerifyProof
 from partita.scheduler.core.model import (
     Failure,
@@ -132,9 +132,11 @@ def verdict(state: State, check_id: int, answer: Verdict, detail: str) -> None:
         return
     _close(state, check)
     lease = state.leases.get(check.lease_id)
+    if answer is not Verdict.UNCHECKED:
+        trust.judged(state, state.prover(check.prover_id), valid=answer is Verdict.VALID)
     if not part.open:
         if answer is Verdict.INVALID and part.state is PartitionState.PROVED:
-            debit(state, check.prover_id, 1)
+            trust.debit(state, state.prover(check.prover_id))
         return
     if check.lease_id not in part.taken:
         part.taken += (check.lease_id,)
@@ -182,18 +184,11 @@ def _fill(state: State, check: Check, part: Partition) -> None:
     prover.proved += 1
     for failure in part.failures:
         if failure.kind is FailureKind.UNVERIFIED:
-            debit(state, failure.prover_id, 1)
+            trust.debit(state, state.prover(failure.prover_id))
     job.n_proved += 1
     state.changed(job)
     if job.n_proved == len(job.partitions) and job.state is JobState.OPEN:
         jobs.end(state, job, Outcome.COMPLETED, None)
-
-
-def debit(state: State, prover_id: str, by: int) -> None:
-    """Hold an unverifiable proof against a prover: somebody else proved the partition."""
-    prover = state.prover(prover_id)
-    prover.debits += by
-    state.save_prover(prover)
 
 
 def settled(state: State, lease_id: str) -> None:

@@ -57,6 +57,10 @@ class CoreConfig:
     poison_provers: int = 3
     poison_unverified_provers: int = 2
     poison_failures: int = 5
+    quarantine_debits: int = 3
+    """Standing debits at which a prover is quarantined."""
+    quarantine_ns: int = 10 * MINUTE_NS
+    """How long a quarantine by score lasts; one by an operator lasts until released."""
     max_crashes: int = 5
     alone_after_crashes: int = 2
     retain_ns: int = 24 * HOUR_NS
@@ -86,6 +90,7 @@ class CoreConfig:
             "poison_provers",
             "poison_unverified_provers",
             "poison_failures",
+            "quarantine_debits",
             "max_crashes",
         ):
             if getattr(self, name) == 0:

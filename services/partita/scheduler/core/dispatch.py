@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 
-from partita.scheduler.core import acceptance, keys, leases
+from partita.scheduler.core import acceptance, keys, leases, residency
 from partita.scheduler.core.model import Priority
 from partita.scheduler.core.state import State
 from partita.scheduler.core.tables import LaneKey, Partition, Session
@@ -24,6 +24,8 @@ _CRITICAL_CLASS = -Priority.CRITICAL
 def dispatch(state: State) -> None:
     """Grant whatever may start now; a second call in a row grants nothing."""
     state.want_dispatch = False
+    if state.pins:
+        residency.load_pinned(state)
     if not state.open_sessions or not state.queue.size:
         return
     claimed: set[int] = set()
@@ -101,7 +103,7 @@ def _best_ready(
         offer = acceptance.usable_offer(state, session, lane)
         if not slot or offer is None or not acceptance.could_hold(state, session, offer):
             continue
-        if acceptance.needed(state, session, offer).fits(session.ledger.room()):
+        if acceptance.needed(state, session, offer).fits(acceptance.room_for(session, offer)):
             ready.append((_rank(session, lane), session, slot))
     if not ready:
         return None

@@ -51,7 +51,7 @@ class CloseSession:
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """Answer a SubmitJob call: the job is durable."""
+    """Answer a SubmitJob or RetryJob call: the job is durable."""
 
     caller: int
     job_id: str
@@ -60,7 +60,7 @@ class Accept:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Answer a SubmitJob call: nothing was kept. `reason` is one of `errors.REFUSALS`."""
+    """Answer such a call: nothing was kept. `reason` is one of `errors.REFUSALS`."""
 
     caller: int
     reason: str

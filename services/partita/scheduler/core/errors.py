@@ -15,6 +15,8 @@ from __future__ import annotations
 
 REFUSALS = frozenset(
     {
+        "JOB_UNKNOWN",
+        "NOT_RETRYABLE",
         "UNKNOWN_CIRCUIT",
         "UNKNOWN_FORMAT",
         "BAD_INPUT",

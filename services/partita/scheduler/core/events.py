@@ -18,10 +18,17 @@ from partita.scheduler.core.model import (
     Mode,
     PartitionSpec,
     Priority,
+    Residency,
     Trust,
     Verdict,
 )
-from partita.scheduler.core.records import JobAccepted, LeaseRecord, PartitionRecord, ProverRecord
+from partita.scheduler.core.records import (
+    JobAccepted,
+    LeaseRecord,
+    PartitionRecord,
+    PinRecord,
+    ProverRecord,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,7 @@ class Restored:
     partitions: tuple[PartitionRecord, ...] = ()
     leases: tuple[LeaseRecord, ...] = ()
     provers: tuple[ProverRecord, ...] = ()
+    pins: tuple[PinRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,18 @@ class JobSubmitted:
     retain_ns: int | None = None
     abandon_after_ns: int | None = None
     labels: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobRetried:
+    """Submit a FAILED or CANCELLED job again; its inputs that are still needed exist.
+
+    `job_id` becomes the new job's; `caller` as in `JobSubmitted`.
+    """
+
+    job_id: str
+    retry_of: str
+    caller: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +171,15 @@ class TrustSet:
 
 
 @dataclass(frozen=True, slots=True)
+class ResidencySet:
+    """An operator's wish for a key on one prover, or on all: `prover_id` is empty."""
+
+    manifest_sha256: bytes
+    prover_id: str
+    residency: Residency
+
+
+@dataclass(frozen=True, slots=True)
 class ProofChecked:
     """The answer to VerifyProof."""
 
@@ -171,6 +200,7 @@ Event = (
     | ListenerOpened
     | CatalogueChanged
     | JobSubmitted
+    | JobRetried
     | WaiterJoined
     | WaiterLeft
     | CancelRequested
@@ -180,6 +210,7 @@ Event = (
     | SessionClosed
     | ModeSet
     | TrustSet
+    | ResidencySet
     | ProofChecked
     | Persisted
 )

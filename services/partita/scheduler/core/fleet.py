@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partita.scheduler.core import acceptance, assembler, failures, keys, leases
+from partita.scheduler.core import acceptance, assembler, failures, keys, leases, residency
 from partita.scheduler.core.budget import Ledger
 from partita.scheduler.core.effects import CloseSession
 from partita.scheduler.core.model import (
@@ -115,6 +115,7 @@ def _take_offers(state: State, session: Session, prover: Prover, hello: Hello) -
     session.offers = offers
     prover.offers = offers
     prover.hello = hello
+    residency.note_pins(state, session)
     for manifest, entry in session.keys.items():
         if manifest in offers and offers[manifest].key != entry.offered:
             entry.offered = offers[manifest].key.most(entry.shown)
@@ -134,7 +135,7 @@ def offers_changed(state: State, session: Session, hello: Hello) -> None:
     hello = replace(hello, prover_id=same.prover_id, instance_id=same.instance_id)
     _take_offers(state, session, state.provers[session.prover_id], hello)
     if session.synced:
-        keys.drop_orphans(state, session)
+        keys.drop_unwelcome(state, session)
     acceptance.note_slots(state, session)
     state.want_dispatch = True
 
@@ -217,8 +218,9 @@ def reported(state: State, session: Session, actual: Actual, missing: frozenset[
     prover = state.provers[session.prover_id]
     for entry in failed_keys:
         prover.failed_keys[entry.manifest_sha256] = entry.reason
+        residency.note_pins(state, session)
         _hand_back(state, session, entry.manifest_sha256)
-    keys.drop_orphans(state, session)
+    keys.drop_unwelcome(state, session)
     acceptance.note_slots(state, session)
     state.want_dispatch = True
 

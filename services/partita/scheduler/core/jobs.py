@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import bisect
 import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
 
 from partita.scheduler.core import acceptance, leases
 from partita.scheduler.core.effects import Accept, AnswerWaiter, DropInputs, Refuse
@@ -41,16 +43,17 @@ def submit(state: State, event: JobSubmitted) -> None:
     known = state.identity.get((event.request_id, event.digest)) if event.request_id else None
     job = state.jobs.get(known) if known is not None else None
     if job is not None and job.outcome in (None, Outcome.COMPLETED):
-        _attach(state, job, event)
+        attach(state, job, event)
         return
-    refusal = _refusal(state, event)
+    refusal = refuse(state, event)
     if refusal is not None:
         state.effects.append(refusal)
         return
-    _accept(state, event, state.catalogue[event.circuit_id])
+    accept(state, event, {})
 
 
-def _attach(state: State, job: Job, event: JobSubmitted) -> None:
+def attach(state: State, job: Job, event: JobSubmitted) -> None:
+    """Answer a submission with a job of the same identity that goes on or is COMPLETED."""
     if job.state is JobState.ENDED:
         state.effects.append(Accept(event.caller, job.job_id, attached=True))
         return
@@ -95,35 +98,38 @@ def _raise_priority(state: State, job: Job, priority: Priority) -> None:
     state.want_dispatch = True
 
 
-def _refusal(state: State, event: JobSubmitted) -> Refuse | None:
+def refuse(state: State, event: JobSubmitted) -> Refuse | None:
+    """Return why no new job can be made of a submission, or None."""
     config = state.config
     circuit = state.catalogue.get(event.circuit_id)
 
-    def refuse(reason: str, detail: str, retry_ns: int | None = None) -> Refuse:
+    def refusal(reason: str, detail: str, retry_ns: int | None = None) -> Refuse:
         return Refuse(event.caller, reason, detail, retry_ns)
 
     if circuit is None:
-        return refuse("UNKNOWN_CIRCUIT", f"circuit_id {event.circuit_id!r} is not in the catalogue")
+        return refusal(
+            "UNKNOWN_CIRCUIT", f"circuit_id {event.circuit_id!r} is not in the catalogue"
+        )
     if event.input_format not in circuit.input_formats:
-        return refuse(
+        return refusal(
             "UNKNOWN_FORMAT",
             f"input_format {event.input_format!r}: circuit {event.circuit_id} takes "
             + ", ".join(circuit.input_formats),
         )
     if not event.partitions:
-        return refuse("BAD_INPUT", "partitions: a job needs at least one")
+        return refusal("BAD_INPUT", "partitions: a job needs at least one")
     if event.job_id in state.jobs:
-        return refuse("BAD_INPUT", f"job_id {event.job_id!r} is in use")
+        return refusal("BAD_INPUT", f"job_id {event.job_id!r} is in use")
     unsaved = state.next_record - 1 - state.durable_record
     if unsaved >= config.max_unsaved_records:
-        return refuse(
+        return refusal(
             "STORE_BEHIND", f"{unsaved} records are not saved yet", config.refuse_retry_ns
         )
     if (
         state.open_jobs >= config.max_open_jobs
         or state.open_partitions + len(event.partitions) > config.max_open_partitions
     ):
-        return refuse(
+        return refusal(
             "QUEUE_FULL",
             f"{state.open_jobs} of {config.max_open_jobs} jobs and {state.open_partitions} of "
             f"{config.max_open_partitions} partitions are open",
@@ -151,8 +157,15 @@ def _too_large(state: State, event: JobSubmitted, circuit: CircuitInfo) -> Refus
     return Refuse(event.caller, "TOO_LARGE_FOR_FLEET", best, None) if best else None
 
 
-def _accept(state: State, event: JobSubmitted, circuit: CircuitInfo) -> None:
+def accept(
+    state: State, event: JobSubmitted, proved: Mapping[int, Partition], retry_of: str = ""
+) -> None:
+    """Make a new job of a submission that nothing refuses.
+
+    `proved` are partitions of a job with the same digest, by index, whose proofs it takes over.
+    """
     config = state.config
+    circuit = state.catalogue[event.circuit_id]
     job = Job(
         job_id=event.job_id,
         job_seq=state.next_job_seq,
@@ -167,6 +180,7 @@ def _accept(state: State, event: JobSubmitted, circuit: CircuitInfo) -> None:
         abandon_after_ns=event.abandon_after_ns,
         created_ns=state.now_ns,
         labels=event.labels,
+        retry_of=retry_of,
         callers=[(event.caller, False)],
     )
     job.partitions = [
@@ -183,12 +197,33 @@ def _accept(state: State, event: JobSubmitted, circuit: CircuitInfo) -> None:
     state.open_jobs += 1
     state.open_partitions += len(job.partitions)
     record = state.persist(JobAccepted(job_record(job), event.partitions))
+    for index, source in proved.items():
+        record = _take_over(state, job.partitions[index], source)
     state.when_durable(record, After.ACCEPT, job.job_id)
     _arm_deadline(state, job)
 
 
+def _take_over(state: State, part: Partition, source: Partition) -> int:
+    """Fill a slot with the verified proof of the same partition in an earlier job."""
+    part.state = PartitionState.PROVED
+    part.attempt = source.attempt
+    part.failures = source.failures
+    part.proof = source.proof
+    part.statement = source.statement
+    part.statement_source = source.statement_source
+    part.verified_sha256 = source.verified_sha256
+    part.prover_id = source.prover_id
+    part.proved_ns = source.proved_ns
+    part.timings = source.timings
+    part.job.n_proved += 1
+    part.proved_record = state.save_partition(part)
+    return part.proved_record
+
+
 def enter(state: State, job: Job) -> None:
     """Enter a job into the tables that find it."""
+    if job.retry_of:
+        state.retries[job.retry_of] = job.job_id
     state.jobs[job.job_id] = job
     state.job_by_seq[job.job_seq] = job
     bisect.insort(state.job_order, job.job_seq)
@@ -206,7 +241,7 @@ def accepted(state: State, job: Job) -> None:
 
 
 def open_job(state: State, job: Job) -> None:
-    """Queue the partitions of a durable job."""
+    """Queue the partitions of a durable job; one whose slots are all full ends."""
     job.state = JobState.OPEN
     for part in job.partitions:
         if part.state is PartitionState.WAITING:
@@ -216,6 +251,8 @@ def open_job(state: State, job: Job) -> None:
     if state.listening:
         arm_abandon(state, job)
     state.changed(job)
+    if job.n_proved == len(job.partitions):
+        end(state, job, Outcome.COMPLETED, None)
 
 
 def _arm_deadline(state: State, job: Job) -> None:
@@ -347,7 +384,7 @@ def keep(state: State, job: Job) -> None:
     since_ns = job.created_ns if job.ended_ns is None else job.ended_ns
     state.timers.arm(("forget", job.job_id, 0), since_ns + job.retain_ns)
     if job.outcome is Outcome.COMPLETED:
-        state.effects.append(DropInputs(job.job_id))
+        drop_inputs(state, job)
     else:
         state.timers.arm(("inputs", job.job_id, 0), since_ns + state.config.keep_inputs_ns)
     while state.kept_bytes > state.config.retain_bytes and len(state.kept) > 1:
@@ -355,7 +392,10 @@ def keep(state: State, job: Job) -> None:
 
 
 def drop_inputs(state: State, job: Job) -> None:
-    """The time that the inputs of a FAILED or CANCELLED job are kept is over."""
+    """Nobody needs the inputs of an ENDED job any more; what its rows hold of them goes too."""
+    for part in job.partitions:
+        if part.spec.inline is not None:
+            part.spec = replace(part.spec, inline=None)
     state.effects.append(DropInputs(job.job_id))
 
 
@@ -371,4 +411,7 @@ def forget(state: State, job: Job) -> None:
     del state.job_order[bisect.bisect_left(state.job_order, job.job_seq)]
     if state.identity.get((job.request_id, job.digest)) == job.job_id:
         del state.identity[(job.request_id, job.digest)]
+    state.retries.pop(job.job_id, None)
+    if state.retries.get(job.retry_of) == job.job_id:
+        del state.retries[job.retry_of]
     state.kept_bytes -= state.kept.pop(job.job_id, 0)

@@ -12,7 +12,7 @@ believes the other before a report.
 from __future__ import annotations
 
 from partita.scheduler.core import acceptance
-from partita.scheduler.core.model import NOTHING, Actual, HeldKey, KeyShown
+from partita.scheduler.core.model import NOTHING, Actual, Bytes, HeldKey, KeyShown
 from partita.scheduler.core.state import State
 from partita.scheduler.core.tables import KeyEntry, KeyState, Session
 
@@ -37,6 +37,7 @@ def unwant(state: State, session: Session, entry: KeyEntry) -> None:
     """Take a key out of Desired; its charge stays until it is seen to be absent."""
     if entry.wanted:
         entry.wanted = False
+        entry.evicting = False
         entry.revision = state.touch(session)
         if entry.state is not KeyState.FAILED:
             entry.state = KeyState.LEAVING
@@ -105,18 +106,19 @@ def _found(state: State, session: Session, held: HeldKey, *, first: bool) -> Key
     return entry
 
 
-def drop_orphans(state: State, session: Session) -> None:
-    """Unwant idle keys whose offer is gone."""
+def drop_unwelcome(state: State, session: Session) -> None:
+    """Unwant idle keys whose offer is gone, or that an operator evicts."""
     for manifest, entry in session.keys.items():
-        if entry.wanted and manifest not in session.offers and entry.references == 0:
+        unwelcome = manifest not in session.offers or entry.evicting
+        if entry.wanted and unwelcome and entry.references == 0:
             unwant(state, session, entry)
 
 
 def evict_for(state: State, session: Session) -> None:
-    """Unwant idle keys, least recently used first, until the prepared partition's key fits.
+    """Unwant idle keys until the prepared partition's key and working set fit.
 
-    What is LEAVING already counts as gone. Keys in use go when they become idle, because the
-    dispatcher asks again whenever it comes to that partition.
+    Keys in use go when they become idle, because the dispatcher asks again whenever it comes
+    to that partition.
     """
     part = session.preparing
     if part is None:
@@ -124,21 +126,32 @@ def evict_for(state: State, session: Session) -> None:
     offer = session.offers.get(part.job.manifest_sha256)
     if offer is None:
         return
+    need = acceptance.needed(state, session, offer)
+    make_room(state, session, need, acceptance.room_for(session, offer), offer.manifest_sha256)
+
+
+def make_room(state: State, session: Session, need: Bytes, room: Bytes, beside: bytes) -> None:
+    """Unwant idle keys, least recently used first, until `need` fits into `room` and theirs.
+
+    What is LEAVING already counts as gone; `beside` and pinned keys stay.
+    """
     going = NOTHING
     for manifest, entry in session.keys.items():
-        if not entry.wanted and manifest != offer.manifest_sha256:
+        if not entry.wanted and manifest != beside:
             going = going + session.ledger.of(manifest)
-    need = acceptance.needed(state, session, offer)
     idle = sorted(
         (
             entry
             for manifest, entry in session.keys.items()
-            if entry.wanted and entry.references == 0 and manifest != offer.manifest_sha256
+            if entry.wanted
+            and entry.references == 0
+            and manifest != beside
+            and manifest not in session.pinned
         ),
         key=lambda entry: (entry.used_ns, entry.manifest_sha256),
     )
     for entry in idle:
-        if need.fits(session.ledger.room() + going):
+        if need.fits(room + going):
             return
         going = going + session.ledger.of(entry.manifest_sha256)
         unwant(state, session, entry)

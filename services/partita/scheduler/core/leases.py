@@ -194,6 +194,7 @@ def leave(state: State, lease: Lease) -> None:
         return
     lease.state = LeaseState.LEAVING
     lease.removal_revision = state.touch(session)
+    acceptance.note_slots(state, session)
     state.peer_timers.arm(
         ("leaving", lease.lease_id, 0), state.peer_ns + state.config.leaving_stuck_ns
     )

@@ -25,17 +25,29 @@ from partita.scheduler.core import (
     jobs,
     leases,
     reading,
+    residency,
     restore,
+    retry,
     snapshot,
+    trust,
 )
 from partita.scheduler.core import events as ev
 from partita.scheduler.core.config import CoreConfig
 from partita.scheduler.core.effects import Accept, Effect
 from partita.scheduler.core.errors import CoreBug, SessionUnknown
-from partita.scheduler.core.model import Desired, Failure, FailureKind, JobState, Outcome
+from partita.scheduler.core.model import (
+    BlobRef,
+    Bytes,
+    Desired,
+    Failure,
+    FailureKind,
+    JobState,
+    Outcome,
+    Residency,
+)
 from partita.scheduler.core.queue import WaitingQueue
 from partita.scheduler.core.state import After, State
-from partita.scheduler.core.tables import Prover, Session
+from partita.scheduler.core.tables import Session
 from partita.scheduler.core.timers import PeerClock, TimerName
 from partita.scheduler.core.views import FleetView, JobView, PartitionView, PublicState
 
@@ -154,6 +166,18 @@ class SchedulerCore:
         chosen = job.partitions[after_index + 1 : after_index + 1 + limit]
         return [reading.partition_view(self._state, part) for part in chosen]
 
+    def inputs_to_retry(self, job_id: str) -> list[tuple[BlobRef, bytes | None]]:
+        """Return the inputs, with their bytes where a row holds them, that a retry still needs.
+
+        Raises:
+            JobUnknown: no such job, or its retention is over.
+        """
+        return retry.inputs(self._state, reading.find(self._state, job_id))
+
+    def residency_change(self, manifest_sha256: bytes, prover_id: str, wish: Residency) -> Bytes:
+        """Return the memory that such a `ResidencySet` would pin, unpin or give up now."""
+        return residency.change(self._state, manifest_sha256, prover_id, wish)
+
     def fleet(self) -> FleetView:
         """Return every prover with what it holds and should hold, and every lane."""
         return reading.fleet_view(self._state)
@@ -213,25 +237,15 @@ def _closed(state: State, event: ev.SessionClosed) -> None:
         fleet.closed(state, state.sessions[event.session], clean=event.clean)
 
 
-def _operator(state: State, prover: Prover) -> None:
+def _mode_set(state: State, event: ev.ModeSet) -> None:
+    prover = state.prover(event.prover_id)
+    prover.mode, prover.reason = event.mode, event.reason
     state.save_prover(prover)
     if prover.session is not None:
         session = state.sessions[prover.session]
         state.touch(session)
         acceptance.note_slots(state, session)
     state.want_dispatch = True
-
-
-def _mode_set(state: State, event: ev.ModeSet) -> None:
-    prover = state.prover(event.prover_id)
-    prover.mode, prover.reason = event.mode, event.reason
-    _operator(state, prover)
-
-
-def _trust_set(state: State, event: ev.TrustSet) -> None:
-    prover = state.prover(event.prover_id)
-    prover.trust, prover.reason = event.trust, event.reason
-    _operator(state, prover)
 
 
 def _persisted(state: State, event: ev.Persisted) -> None:
@@ -253,6 +267,7 @@ _HANDLERS: dict[type, Callable[[State, Any], None]] = {
     ev.ListenerOpened: lambda state, _: restore.listening(state),
     ev.CatalogueChanged: _catalogue_changed,
     ev.JobSubmitted: jobs.submit,
+    ev.JobRetried: retry.retry,
     ev.WaiterJoined: lambda state, e: jobs.join(state, e.job_id, e.waiter),
     ev.WaiterLeft: lambda state, e: jobs.leave(state, e.job_id, e.waiter),
     ev.CancelRequested: _cancel,
@@ -261,7 +276,12 @@ _HANDLERS: dict[type, Callable[[State, Any], None]] = {
     ev.SessionReported: _reported,
     ev.SessionClosed: _closed,
     ev.ModeSet: _mode_set,
-    ev.TrustSet: _trust_set,
+    ev.TrustSet: lambda state, e: trust.set_by_operator(
+        state, state.prover(e.prover_id), e.trust, e.reason
+    ),
+    ev.ResidencySet: lambda state, e: residency.set_residency(
+        state, e.manifest_sha256, e.prover_id, e.residency
+    ),
     ev.ProofChecked: lambda state, e: assembler.verdict(state, e.check_id, e.verdict, e.detail),
     ev.Persisted: _persisted,
 }
@@ -305,6 +325,7 @@ _TIMERS: dict[str, Callable[[State, TimerName], None]] = {
     "deadline": _deadline,
     "abandon": _abandon,
     "backoff": _backoff,
+    "quarantine": lambda state, name: trust.end_quarantine(state, state.provers[name[1]]),
     "forget": lambda state, name: jobs.forget(state, state.jobs[name[1]]),
     "inputs": lambda state, name: jobs.drop_inputs(state, state.jobs[name[1]]),
     "recheck": lambda state, name: assembler.send_again(state, name[2]),

@@ -91,6 +91,15 @@ class Trust(IntEnum):
     PROBATION = 3
 
 
+class Residency(IntEnum):
+    """What an operator wants of a proving key on a prover."""
+
+    AUTO = 1
+    PINNED = 2
+    EVICTED = 3
+    """Once, then AUTO."""
+
+
 class StatementSource(IntEnum):
     """Who stated the public inputs that a proof was verified against."""
 

@@ -1,8 +1,8 @@
 """The priority queue of waiting partitions: lanes, each a heap by key.
 
 A *lane* holds the partitions that the same provers accept: same circuit, input format,
-excluded provers and aloneness. If a lane's head cannot start, none of the lane can, so the
-dispatcher looks at a handful of heads, never at all partitions.
+excluded provers, aloneness, and CRITICAL or not. If a lane's head cannot start, none of the
+lane can, so the dispatcher looks at a handful of heads, never at all partitions.
 
 Invariants (`check`): WAITING partitions of OPEN jobs that are not backing off are the union
 of the lanes, each once (I8); the counts that answer "how many are ahead" equal a recount.
@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from partita.scheduler.core.errors import CoreBug
+from partita.scheduler.core.model import Priority
 from partita.scheduler.core.tables import LaneKey, Partition, PartitionKey
 
 _BUCKET_JOBS = 64
@@ -32,6 +33,7 @@ def lane_key(part: Partition, alone_after: int) -> LaneKey:
         job.input_format,
         part.excluded,
         len(part.crashes) >= alone_after,
+        job.priority is Priority.CRITICAL,
     )
 
 

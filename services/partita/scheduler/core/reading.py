@@ -18,6 +18,7 @@ from partita.scheduler.core.model import (
     Mode,
     PartitionState,
     Phase,
+    Priority,
     StatementSource,
     Timings,
 )
@@ -146,7 +147,10 @@ def _expected_end(state: State, job: Job, ahead: int) -> int | None:
             and job.input_format in offer.input_formats
             and acceptance.could_hold(state, session, offer)
         ):
-            slots += session.hello.max_leases
+            probation = acceptance.on_probation(state, session)
+            if probation and job.priority is Priority.CRITICAL:
+                continue
+            slots += 1 if probation else session.hello.max_leases
             expected_ns = max(expected_ns, offer.expected_ns)
     if not slots or not expected_ns:
         return None
@@ -232,7 +236,7 @@ def fleet_view(state: State) -> FleetView:
                 desired=None if session is None else desired(state, session),
                 mode=prover.mode,
                 trust=prover.trust,
-                reason=prover.reason,
+                reason="; ".join(filter(None, (prover.reason, prover.trust_reason))),
                 charged=NOTHING if session is None else session.ledger.charged,
                 proved=prover.proved,
                 failed=prover.failed,

@@ -7,6 +7,7 @@
     LeaseRecord      lease_id                   upsert
     LeaseEnded       lease_id                   delete that lease's row
     ProverRecord     prover_id                  upsert
+    PinRecord        (manifest, prover_id)      upsert; delete where `pinned` is None
     ClockMark        the only one               upsert
     JobForgotten     job_id                     delete the job's row, inputs and partitions
 
@@ -57,6 +58,8 @@ class JobRecord:
     started_ns: int | None
     ended_ns: int | None
     labels: tuple[tuple[str, str], ...]
+    retry_of: str = ""
+    """The job whose retry it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +122,22 @@ class ProverRecord:
     trust: Trust
     reason: str
     debits: int
-    """Standing debits: unverifiable proofs of partitions that somebody else proved."""
+    """Standing debits: unverifiable proofs of partitions that were proved after all."""
     proved: int
     failed: int
+    trust_reason: str = ""
+    quarantined_until_ns: int | None = None
+    """End of a quarantine by score; None: until an operator releases it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinRecord:
+    """Whether a key is pinned on a prover; an empty prover_id: on all without their own row."""
+
+    manifest_sha256: bytes
+    prover_id: str
+    pinned: bool | None
+    """None: there is no such row any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +161,7 @@ Record = (
     | LeaseRecord
     | LeaseEnded
     | ProverRecord
+    | PinRecord
     | ClockMark
     | JobForgotten
 )

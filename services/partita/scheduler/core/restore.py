@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 
-from partita.scheduler.core import assembler, failures, jobs, leases
+from partita.scheduler.core import assembler, failures, jobs, leases, trust
 from partita.scheduler.core.errors import CoreBug
 from partita.scheduler.core.events import Restored
-from partita.scheduler.core.model import JobState, Outcome, PartitionState
+from partita.scheduler.core.model import JobState, PartitionState
 from partita.scheduler.core.records import JobAccepted, LeaseEnded, LeaseRecord, PartitionRecord
 from partita.scheduler.core.state import State
 from partita.scheduler.core.tables import Job, Lease, LeaseState, Partition, Prover
@@ -36,10 +36,18 @@ def restore(state: State, event: Restored) -> None:
             record.mode,
             record.trust,
             record.reason,
+            record.trust_reason,
+            record.quarantined_until_ns,
             record.debits,
             record.proved,
             record.failed,
         )
+        trust.resume(state, state.provers[record.prover_id])
+    state.pins = {
+        (pin.manifest_sha256, pin.prover_id): pin.pinned
+        for pin in event.pins
+        if pin.pinned is not None
+    }
     for accepted in sorted(event.jobs, key=lambda entry: entry.job.job_seq):
         jobs.enter(state, _job(accepted))
     for row in event.partitions:
@@ -68,6 +76,7 @@ def _job(accepted: JobAccepted) -> Job:
         abandon_after_ns=row.abandon_after_ns,
         created_ns=row.created_ns,
         labels=row.labels,
+        retry_of=row.retry_of,
         state=row.state,
         outcome=row.outcome,
         failure=row.failure,
@@ -155,8 +164,6 @@ def _resume(state: State, job: Job) -> None:
         for mark in part.crashes:
             failures.index_crash(state, part, mark)
     jobs.open_job(state, job)
-    if job.n_proved == len(job.partitions):
-        jobs.end(state, job, Outcome.COMPLETED, None)
 
 
 def listening(state: State) -> None:

@@ -76,6 +76,8 @@ class State:
 
     jobs: dict[str, Job] = field(default_factory=dict)
     identity: dict[tuple[str, bytes], str] = field(default_factory=dict)
+    retries: dict[str, str] = field(default_factory=dict)
+    """job_id -> the newest job that is its retry."""
     job_order: list[int] = field(default_factory=list)
     """Rising job_seq of every job in the table."""
     job_by_seq: dict[int, Job] = field(default_factory=dict)
@@ -98,6 +100,8 @@ class State:
 
     sessions: dict[int, Session] = field(default_factory=dict)
     provers: dict[str, Prover] = field(default_factory=dict)
+    pins: dict[tuple[bytes, str], bool] = field(default_factory=dict)
+    """(manifest, prover_id) -> pinned; an empty prover_id stands for all others."""
     offering: dict[bytes, dict[int, None]] = field(default_factory=dict)
     """manifest -> sessions that offer it."""
     open_sessions: dict[int, None] = field(default_factory=dict)
@@ -193,6 +197,8 @@ class State:
                 prover.debits,
                 prover.proved,
                 prover.failed,
+                prover.trust_reason,
+                prover.quarantined_until_ns,
             )
         )
 
@@ -229,6 +235,7 @@ def job_record(job: Job) -> JobRecord:
         started_ns=job.started_ns,
         ended_ns=job.ended_ns,
         labels=job.labels,
+        retry_of=job.retry_of,
     )
 
 

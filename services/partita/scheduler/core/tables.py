@@ -62,6 +62,8 @@ class LaneKey(NamedTuple):
     input_format: str
     excluded: frozenset[str]
     alone: bool
+    critical: bool
+    """Provers on probation take no CRITICAL work."""
 
 
 @dataclass(slots=True, eq=False)
@@ -79,6 +81,8 @@ class Job:
     abandon_after_ns: int | None
     created_ns: int
     labels: tuple[tuple[str, str], ...]
+    retry_of: str = ""
+    """The job whose retry it is; its proofs were taken over."""
     state: JobState = JobState.PENDING
     outcome: Outcome | None = None
     failure: Failure | None = None
@@ -200,6 +204,8 @@ class KeyEntry:
     references: int = 0
     """Leases on this session, not GONE, that use it."""
     used_ns: int = 0
+    evicting: bool = False
+    """An operator evicts it: it is unwanted as soon as it is idle."""
     reason: str = ""
 
     @property
@@ -227,6 +233,8 @@ class Session:
     """The revision whose application the STUCK deadline waits for; 0: none."""
     leases: dict[str, Lease] = field(default_factory=dict)
     keys: dict[bytes, KeyEntry] = field(default_factory=dict)
+    pinned: dict[bytes, None] = field(default_factory=dict)
+    """Keys that it offers, can use, and shall keep."""
     used_slots: int = 0
     used_express: int = 0
     alone: Lease | None = None
@@ -240,6 +248,11 @@ class Prover:
     mode: Mode = Mode.ACTIVE
     trust: Trust = Trust.TRUSTED
     reason: str = ""
+    """Why an operator set the mode."""
+    trust_reason: str = ""
+    """Why it is not TRUSTED."""
+    quarantined_until_ns: int | None = None
+    """End of a quarantine by score; None: until an operator releases it."""
     debits: int = 0
     proved: int = 0
     failed: int = 0
