@@ -426,4 +426,4 @@ def _variables(program: str, values: Mapping[str, object]) -> dict[str, str]:
 
 def _clean_environment() -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PARTITA_")}
-    return {**kept, "PYTHONUNBUFFERED": "1"}
+    return {**kept, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}

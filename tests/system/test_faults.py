@@ -156,3 +156,20 @@ def test_a_witness_that_does_not_fit_is_tried_on_two_provers_and_then_the_input_
     assert [view.debits for view in cluster.provers().values()] == [0, 0]
     good = cluster.client.submit("bare", [folder / "witness.wtns"], "wtns").job
     cluster.completed(good.job_id, "bare")
+
+
+def test_where_rows_are_not_always_checked_the_second_try_names_the_row(cluster: Cluster) -> None:
+    cluster.add("power", EDGE / "power-of-two-bn254")
+    cluster.scheduler()
+    for name in ("a", "b"):
+        cluster.prover(name, check_rows_below=0)
+    cluster.until_offered("power", "a", "b")
+    witness = EDGE / "power-of-two-bn254" / "unsatisfied.wtns"
+    job = cluster.client.submit("power", [witness], "wtns").job
+    ended = cluster.client.wait(job.job_id, 60)
+    assert ended.failure.reason == "UNSATISFIED"
+    assert [x.kind for x in ended.partitions[0].failures] == [
+        types_pb2.FAILURE_KIND_UNVERIFIED,
+        types_pb2.FAILURE_KIND_INVALID_INPUT,
+    ]
+    assert len(cluster.begun()) == 1
