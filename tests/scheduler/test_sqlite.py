@@ -32,6 +32,7 @@ from partita.scheduler.core.records import (
     LeaseEnded,
     LeaseRecord,
     PartitionRecord,
+    PinRecord,
     ProverRecord,
 )
 from partita.scheduler.sqlite import SCHEMA_VERSION, SqliteStore
@@ -91,6 +92,7 @@ PARTITION = PartitionRecord(
 )
 LEASE = LeaseRecord("1.3", "j1", 2, 1, "gpu-0", "i", Bytes(7, 1 << 50))
 PROVER = ProverRecord("gpu-0", Mode.CORDONED, Trust.QUARANTINED, "why", 2, 30, 4, "debits", 77)
+PINS = (PinRecord(b"m" * 32, "", False), PinRecord(b"m" * 32, "gpu-0", True))
 ENDED = replace(
     JOB, state=JobState.ENDED, outcome=Outcome.COMPLETED, started_ns=2, ended_ns=3, deadline_ns=9
 )
@@ -109,13 +111,14 @@ def opened(path: Path) -> SqliteStore:
 
 def test_what_was_applied_is_restored_exactly(path: Path) -> None:
     store = opened(path)
-    store.apply([ACCEPTED, PARTITION, LEASE, PROVER, ClockMark(123)])
+    store.apply([ACCEPTED, PARTITION, LEASE, PROVER, ClockMark(123), *PINS])
     store.close()
     restored = SqliteStore(path).open(1000)
     assert restored.jobs == (ACCEPTED,)
     assert restored.partitions == (PARTITION,)
     assert restored.leases == (LEASE,)
     assert restored.provers == (PROVER,)
+    assert restored.pins == PINS
     assert restored.clock_mark_ns == 123
 
 
@@ -124,11 +127,13 @@ def test_the_newest_row_of_each_key_wins_and_ended_ones_are_gone(path: Path) -> 
     failed = replace(ENDED, outcome=Outcome.FAILED, failure=FAILURE)
     store.apply([ACCEPTED, LEASE, replace(PARTITION, attempt=1)])
     store.apply([failed, LeaseEnded("1.3"), PARTITION, ClockMark(1), ClockMark(2)])
+    store.apply([*PINS, replace(PINS[0], pinned=True), replace(PINS[1], pinned=None)])
     store.close()
     restored = SqliteStore(path).open(1000)
     assert [accepted.job for accepted in restored.jobs] == [failed]
     assert restored.jobs[0].partitions == ACCEPTED.partitions
     assert (restored.leases, restored.clock_mark_ns) == ((), 2)
+    assert restored.pins == (replace(PINS[0], pinned=True),)
     assert restored.partitions == (PARTITION,)
 
 

@@ -25,7 +25,13 @@ from partita.scheduler.core.model import (
     Timings,
     Trust,
 )
-from partita.scheduler.core.records import JobRecord, LeaseRecord, PartitionRecord, ProverRecord
+from partita.scheduler.core.records import (
+    JobRecord,
+    LeaseRecord,
+    PartitionRecord,
+    PinRecord,
+    ProverRecord,
+)
 
 Row = tuple[Any, ...]
 
@@ -45,6 +51,7 @@ LEASE_COLUMNS = (
 PROVER_COLUMNS = (
     "prover_id, mode, trust, reason, debits, proved, failed, trust_reason, quarantined_until_ns"
 )
+PIN_COLUMNS = "manifest_sha256, prover_id, pinned"
 
 
 def _json(value: object) -> str:
@@ -220,3 +227,13 @@ def prover_row(prover: ProverRecord) -> Row:
 def prover_of(row: Row) -> ProverRecord:
     """Return the prover of a row."""
     return ProverRecord(row[0], Mode(row[1]), Trust(row[2]), *row[3:])
+
+
+def pin_row(pin: PinRecord) -> Row:
+    """Return the row of a pin that is there, in the order of PIN_COLUMNS."""
+    return pin.manifest_sha256, pin.prover_id, int(bool(pin.pinned))
+
+
+def pin_of(row: Row) -> PinRecord:
+    """Return the pin of a row."""
+    return PinRecord(row[0], row[1], bool(row[2]))

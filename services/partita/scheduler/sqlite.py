@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import assert_never
 
 import apsw
 
@@ -24,6 +25,7 @@ from partita.scheduler.core.records import (
     LeaseEnded,
     LeaseRecord,
     PartitionRecord,
+    PinRecord,
     ProverRecord,
 )
 from partita.scheduler.store import Change, InputsDropped, StoreError, StoreUnreadableError
@@ -60,6 +62,10 @@ CREATE TABLE provers (
     reason TEXT NOT NULL, debits INTEGER NOT NULL, proved INTEGER NOT NULL, failed INTEGER NOT NULL,
     trust_reason TEXT NOT NULL, quarantined_until_ns INTEGER
 ) STRICT;
+CREATE TABLE pins (
+    manifest_sha256 BLOB NOT NULL, prover_id TEXT NOT NULL, pinned INTEGER NOT NULL,
+    PRIMARY KEY (manifest_sha256, prover_id)
+) STRICT;
 """
 
 
@@ -73,6 +79,7 @@ _PUT_INPUT = _upsert("inputs", rows.INPUT_COLUMNS)
 _PUT_PARTITION = _upsert("partitions", rows.PARTITION_COLUMNS)
 _PUT_LEASE = _upsert("leases", rows.LEASE_COLUMNS)
 _PUT_PROVER = _upsert("provers", rows.PROVER_COLUMNS)
+_PUT_PIN = _upsert("pins", rows.PIN_COLUMNS)
 _PUT_MARK = _upsert("marks", "name, value")
 _DROP_INLINE = "UPDATE inputs SET inline = NULL WHERE job_id = ? AND inline IS NOT NULL"
 
@@ -190,6 +197,9 @@ def _read(connection: apsw.Connection, now_s: int) -> Restored:
             rows.prover_of(row)
             for row in connection.execute(f"SELECT {rows.PROVER_COLUMNS} FROM provers")
         ),
+        pins=tuple(
+            rows.pin_of(row) for row in connection.execute(f"SELECT {rows.PIN_COLUMNS} FROM pins")
+        ),
     )
 
 
@@ -215,6 +225,13 @@ def _apply(connection: apsw.Connection, change: Change) -> bool:
             )
         case ProverRecord():
             connection.execute(_PUT_PROVER, rows.prover_row(change))
+        case PinRecord(pinned=None):
+            connection.execute(
+                "DELETE FROM pins WHERE manifest_sha256 = ? AND prover_id = ?",
+                (change.manifest_sha256, change.prover_id),
+            )
+        case PinRecord():
+            connection.execute(_PUT_PIN, rows.pin_row(change))
         case ClockMark():
             connection.execute(_PUT_MARK, ("clock", change.now_ns))
         case JobForgotten():
@@ -224,4 +241,6 @@ def _apply(connection: apsw.Connection, change: Change) -> bool:
         case InputsDropped():
             connection.execute(_DROP_INLINE, (change.job_id,))
             return connection.changes() > 0
+        case _:
+            assert_never(change)
     return False
