@@ -42,7 +42,7 @@ class AddressInUseError(Exception):
     """Another process listens on the address; the message names it and what to change."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RpcError(Exception):
     """An answer that is an error, independent of where it is raised.
 
@@ -61,6 +61,9 @@ class RpcError(Exception):
     metadata: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
     retry_after_ns: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}"
 
     def status(self) -> status_pb2.Status:
         """Return the error as google.rpc.Status."""
