@@ -89,13 +89,19 @@ def _g2(curve_name: str, scalar: int) -> bytes:
     return g2.to_device(g2.mul(g2.generator, scalar))
 
 
+def toxic_waste(curve: Curve, family: KeyFamily) -> list[int]:
+    """Alpha, beta, gamma, delta and tau that everybody knows; snarkjs' keys have gamma 1."""
+    values = [pow(3, 50 + i, curve.r) for i in range(5)]
+    if family is KeyFamily.SNARKJS:
+        values[2] = 1
+    return values
+
+
 def set_up(circuit: Circuit, curve_name: str, family: KeyFamily) -> ProvingKey:
     """The proving key of a circuit, with toxic waste that everybody knows."""
     curve = curve_named(curve_name)
     r = curve.r
-    alpha, beta, gamma, delta, tau = (pow(3, 50 + i, r) for i in range(5))
-    if family is KeyFamily.SNARKJS:
-        gamma = 1
+    alpha, beta, gamma, delta, tau = toxic_waste(curve, family)
     a_rows = [dict(row[0]) for row in circuit.rows]
     b_rows = [dict(row[1]) for row in circuit.rows]
     c_rows = [dict(row[2]) for row in circuit.rows]

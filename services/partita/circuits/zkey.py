@@ -14,6 +14,7 @@ Montgomery product with a canonical witness value gives a product in Montgomery 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -40,24 +41,45 @@ if TYPE_CHECKING:
 MAGIC: Final = b"zkey"
 VERSION: Final = 1
 GROTH16: Final = 1
-_PROTOCOL, _HEADER, _IC, _COEFFICIENTS = 1, 2, 3, 4
-_A, _B1, _B2, _C, _H, _CONTRIBUTIONS = 5, 6, 7, 8, 9, 10
-_NAMES: Final = {
-    _PROTOCOL: "protocol",
-    _HEADER: "Groth16 header",
-    _IC: "IC",
-    _COEFFICIENTS: "coefficients",
-    _A: "A query",
-    _B1: "B1 query",
-    _B2: "B2 query",
-    _C: "C query",
-    _H: "H query",
-    _CONTRIBUTIONS: "contributions",
+
+
+class SectionType(IntEnum):
+    """The numbers of the sections of a Groth16 key."""
+
+    PROTOCOL = 1
+    HEADER = 2
+    IC = 3
+    COEFFICIENTS = 4
+    A = 5
+    B1 = 6
+    B2 = 7
+    C = 8
+    H = 9
+    CONTRIBUTIONS = 10
+
+
+_NAMES: Final[dict[int, str]] = {
+    SectionType.PROTOCOL: "protocol",
+    SectionType.HEADER: "Groth16 header",
+    SectionType.IC: "IC",
+    SectionType.COEFFICIENTS: "coefficients",
+    SectionType.A: "A query",
+    SectionType.B1: "B1 query",
+    SectionType.B2: "B2 query",
+    SectionType.C: "C query",
+    SectionType.H: "H query",
+    SectionType.CONTRIBUTIONS: "contributions",
 }
+CIRCUIT_HASH_BYTES: Final = 64
+DEVELOPMENT_MARK: Final = b"INSECURE: a development set-up made this key, no ceremony".ljust(
+    CIRCUIT_HASH_BYTES, b"."
+)
+"""Stands in the place of the circuit hash of keys that `zkey_writer` writes."""
 _OTHER_PROTOCOLS: Final = {2: "PLONK", 10: "FFLONK"}
-_ENTRY: Final = np.dtype(
+ENTRY: Final = np.dtype(
     [("matrix", "<u4"), ("row", "<u4"), ("wire", "<u4"), ("value", "<u8", (4,))]
 )
+"""A coefficient; the value is times R²."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +105,13 @@ def read_zkey(source: str, data: bytes | memoryview) -> ProvingKey:
             outside the subgroup or infinity.
     """
     container = read_container(source, data, magic=MAGIC, version=VERSION, names=_NAMES)
-    _check_protocol(container.section(_PROTOCOL))
-    header = _read_header(source, container.section(_HEADER))
-    ic = _read_ic(source, container.section(_IC), header)
+    _check_protocol(container.section(SectionType.PROTOCOL))
+    header = _read_header(source, container.section(SectionType.HEADER))
+    ic = _read_ic(source, container.section(SectionType.IC), header)
     queries = _read_queries(container, header)
-    matrix_a, matrix_b, dictionary = _read_coefficients(container.section(_COEFFICIENTS), header)
+    matrix_a, matrix_b, dictionary = _read_coefficients(
+        container.section(SectionType.COEFFICIENTS), header
+    )
     return ProvingKey(
         curve=header.curve.name,
         family=KeyFamily.SNARKJS,
@@ -102,6 +126,23 @@ def read_zkey(source: str, data: bytes | memoryview) -> ProvingKey:
         dictionary=dictionary,
         **header.points,
     )
+
+
+def is_development_zkey(source: str, data: bytes | memoryview) -> bool:
+    """Whether a file says that a development set-up made it, contributions later or not.
+
+    Args:
+        source: the name of the file, for errors.
+        data: all its bytes.
+
+    Raises:
+        FormatError: the container is malformed.
+    """
+    container = read_container(source, data, magic=MAGIC, version=VERSION, names=_NAMES)
+    if not container.has(SectionType.CONTRIBUTIONS):
+        return False
+    section = container.section(SectionType.CONTRIBUTIONS)
+    return section.data[:CIRCUIT_HASH_BYTES] == DEVELOPMENT_MARK
 
 
 def _check_protocol(section: Section) -> None:
@@ -178,11 +219,11 @@ def _read_queries(container: Container, header: _Header) -> dict[Query, memoryvi
     n_private = header.n_wires - header.n_public - 1
     queries: dict[Query, memoryview] = {}
     for query, section_type, count, point_bytes in (
-        (Query.A, _A, header.n_wires, g1_bytes),
-        (Query.B1, _B1, header.n_wires, g1_bytes),
-        (Query.B2, _B2, header.n_wires, g2_bytes),
-        (Query.C, _C, n_private, g1_bytes),
-        (Query.H, _H, header.domain_size, g1_bytes),
+        (Query.A, SectionType.A, header.n_wires, g1_bytes),
+        (Query.B1, SectionType.B1, header.n_wires, g1_bytes),
+        (Query.B2, SectionType.B2, header.n_wires, g2_bytes),
+        (Query.C, SectionType.C, n_private, g1_bytes),
+        (Query.H, SectionType.H, header.domain_size, g1_bytes),
     ):
         section = container.section(section_type)
         section.expect_size(count * point_bytes, f"a count of {count} points")
@@ -195,8 +236,8 @@ def _read_coefficients(
 ) -> tuple[SparseMatrix, SparseMatrix, bytes]:
     count = section.u32("number of coefficients")
     start = section.offset_of_cursor
-    section.expect_size(start + count * _ENTRY.itemsize, f"a count of {count} coefficients")
-    entries = np.frombuffer(section.take(count * _ENTRY.itemsize, "coefficients"), dtype=_ENTRY)
+    section.expect_size(start + count * ENTRY.itemsize, f"a count of {count} coefficients")
+    entries = np.frombuffer(section.take(count * ENTRY.itemsize, "coefficients"), dtype=ENTRY)
 
     def column(name: str, limit: int, what: str) -> npt.NDArray[np.uint32]:
         values = np.ascontiguousarray(entries[name], dtype=np.uint32)
@@ -204,7 +245,7 @@ def _read_coefficients(
             index = int(np.argmax(values >= limit))
             raise section.error(
                 f"coefficient {index} is for {name} {values[index]}; {what}",
-                at=start + index * _ENTRY.itemsize,
+                at=start + index * ENTRY.itemsize,
             )
         return values
 
@@ -216,7 +257,7 @@ def _read_coefficients(
     if bad is not None:
         raise section.error(
             f"coefficient {bad} is not below the modulus of {header.curve.name}",
-            at=start + bad * _ENTRY.itemsize + 12,
+            at=start + bad * ENTRY.itemsize + 12,
         )
     table, coefficient = distinct(values)
     n_rows = int(row.max()) + 1 if count else 0

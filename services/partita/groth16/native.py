@@ -200,7 +200,7 @@ class ToxicWaste:
     """
 
     def __init__(self, secrets: partita_native.ToxicWaste) -> None:
-        self._secrets = secrets
+        self.native = secrets
 
     @classmethod
     def random(cls, curve: str) -> ToxicWaste:
@@ -246,7 +246,7 @@ class NativeSetup:
                 matrix_b=_csr(r1cs.matrix_b),
                 matrix_c=_csr(r1cs.matrix_c),
                 dictionary=r1cs.dictionary,
-                toxic_waste=toxic_waste._secrets,
+                toxic_waste=toxic_waste.native,
             )
 
     @property
@@ -275,9 +275,18 @@ def check_point(curve: str, group: str, point: bytes, where: str) -> None:
         partita_native.check_point(curve, group, point)
 
 
-def check_points(curve: str, group: str, points: bytes | memoryview, where: str) -> None:
-    """Raise EncodingError naming `where[i]` for the first device form that is no group's point."""
-    with _translated(where):
+def check_points(
+    curve: str, group: str, points: bytes | memoryview, where: str, first: int = 0
+) -> None:
+    """Raise EncodingError for the first device form that is no point of the group.
+
+    Args:
+        curve: the name of the curve.
+        group: "g1" or "g2".
+        points: device forms, concatenated.
+        where, first: the first point is called `where[first]` in errors.
+    """
+    with _translated(where, lambda index: f"{where}[{first + index}]"):
         partita_native.check_points(curve, group, points)
 
 
