@@ -160,6 +160,16 @@ class ParamsFile:
             dictionary=rows.dictionary,
         )
 
+    @property
+    def dense_size_bytes(self) -> int:
+        """Bytes of all queries in device form, infinity included."""
+        return sum(
+            len(present) * _SIZES[_GROUPS[query]]
+            if (present := self._present.get(query)) is not None
+            else len(section.data)
+            for query, section in self._sections.items()
+        )
+
     def chunks(self, query: Query) -> Iterator[bytes]:
         """The points of a query, in device form and in order, a few MiB at a time.
 

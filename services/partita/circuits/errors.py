@@ -9,10 +9,13 @@ InputError (groth16)
     ├── UnknownCircuitError
     ├── CircuitExistsError   the name is bound to other files
     └── BrokenCircuitError   a file of the entry is missing or was altered
+PackingError                 a packed key cannot be written here: disk, permission or quota
 SynthesisStoppedError        the caller no longer wants the witness
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from partita.groth16.errors import Groth16Error, InputError
 
@@ -53,6 +56,22 @@ class ProgramError(InputError):
 
 class ProgramLimitError(ProgramError):
     """A witness program used more time or memory than its circuit's limits allow."""
+
+
+class PackingError(Groth16Error):
+    """A packed key cannot be written; the circuit itself is not to blame.
+
+    Args:
+        path: the file that was to be.
+        what: why, and how much room it needs.
+    """
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(
+            f"{path}: {what}; free disk space there, or raise packed_quota if that is the limit"
+        )
+        self.path = path
+        self.what = what
 
 
 class SynthesisStoppedError(Groth16Error):
