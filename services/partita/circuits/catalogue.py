@@ -1,7 +1,7 @@
 """The catalogue: the circuits of a data directory, one folder each.
 
     circuits/<circuit_id>/manifest.json   the canonical manifest
-    circuits/<circuit_id>/<role>          each file it names: zkey, vk, wasm, r1cs, sym
+    circuits/<circuit_id>/<role>          each file it names: zkey or params, vk, wasm, r1cs, sym
     circuits/.files/<sha256>              files that came from elsewhere (`circuit_files`)
     circuits/.new-*                       entries being written; ignored, swept after a day
 

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -29,6 +30,15 @@ def write_synced(path: Path, data: bytes | memoryview) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def create_synced(path: Path, write: Callable[[BinaryIO], None]) -> str:
+    """Have a new file written, make its bytes durable, and return their SHA-256 in hex."""
+    with path.open("xb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+    return sha256_of(path)
 
 
 def copy_synced(source: Path, target: Path) -> str:

@@ -1,8 +1,8 @@
 """The manifest of a circuit: what it is, apart from its name, in one canonical text.
 
 Everything that decides whether two parties mean the same circuit is in it: curve, key family,
-counts, input formats with their limits, and the digest of every file by role. Its own SHA-256 is
-the identity that jobs and proving keys carry.
+counts, input formats with their limits, the digest of every file by role, and whether its key is
+insecure. Its own SHA-256 is the identity that jobs and proving keys carry.
 
 Canonical: JSON with sorted keys and no spaces, ASCII. A text that is not canonical is refused, so
 that one circuit has one digest.
@@ -25,14 +25,19 @@ from partita.groth16.keys import KeyFamily
 if TYPE_CHECKING:
     from partita.circuits.strict_json import Json
 
-ROLES: Final = ("zkey", "vk", "wasm", "r1cs", "sym")
+ROLES: Final = ("zkey", "params", "vk", "wasm", "r1cs", "sym")
 """What a file is for. `vk` is the binary verifying key (`VerifyingKey.to_bytes`)."""
 
-REQUIRED_ROLES: Final = ("zkey", "vk")
+KEY_ROLES: Final = {
+    KeyFamily.SNARKJS: ("zkey",),
+    KeyFamily.BELLPERSON: ("params", "r1cs"),
+}
+"""The files that a proving key of each family is made of."""
 INPUT_FORMATS: Final = ("wtns", "circom.json")
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _FIELDS: Final = ("counts", "curve", "family", "files", "input_formats", "limits")
+_INSECURE: Final = "insecure"
 _COUNTS: Final = ("domain_size", "n_constraints", "n_public", "n_wires")
 _LIMITS: Final = ("synthesis_memory_bytes", "synthesis_time_ms")
 _MAX_COUNT: Final = 1 << 48
@@ -65,6 +70,8 @@ class Manifest:
         input_formats: for each format that partitions may come in, the most bytes of an input.
         limits: of the witness program; None for a circuit without one.
         files: the SHA-256 of each file by role, lower-case hex.
+        insecure: whether the key comes from a development set-up, so that somebody may be able
+            to prove false statements. The text names it only where it is true.
     """
 
     curve: str
@@ -76,6 +83,7 @@ class Manifest:
     input_formats: Mapping[str, int]
     limits: SynthesisLimits | None
     files: Mapping[str, str]
+    insecure: bool = False
 
     def to_json(self) -> bytes:
         """The canonical text."""
@@ -85,7 +93,7 @@ class Manifest:
                 "synthesis_memory_bytes": self.limits.memory_bytes,
                 "synthesis_time_ms": self.limits.time_ms,
             }
-        value = {
+        value: dict[str, object] = {
             "counts": {name: getattr(self, name) for name in _COUNTS},
             "curve": self.curve,
             "family": self.family.value,
@@ -93,6 +101,8 @@ class Manifest:
             "input_formats": dict(self.input_formats),
             "limits": limits,
         }
+        if self.insecure:
+            value[_INSECURE] = True
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
     def sha256(self) -> bytes:
@@ -110,12 +120,17 @@ class Manifest:
         Raises:
             FormatError: malformed, contradictory, or not canonical; names the field.
         """
-        fields = require_fields(source, load_json(source, data), _FIELDS)
+        fields = require_fields(source, load_json(source, data), _FIELDS, (_INSECURE,))
         counts = _numbers(source, "counts", fields["counts"], _COUNTS, _COUNTS)
         limits = _numbers(source, "limits", fields["limits"], _LIMITS, ())
         if len(limits) == 1:
             raise FormatError(source, f"has only {next(iter(limits))}", section="limits")
         curve, family = fields["curve"], fields["family"]
+        insecure = fields.get(_INSECURE)
+        if insecure is not None and insecure is not True:
+            raise FormatError(
+                source, f"is {insecure!r:.40}; write true, or leave it out", section=_INSECURE
+            )
         if curve not in CURVES:
             raise FormatError(source, f"is {curve!r}, not {' or '.join(CURVES)}", section="curve")
         families = {known.value: known for known in KeyFamily}
@@ -136,6 +151,7 @@ class Manifest:
                 else None
             ),
             files=_digests(source, fields["files"]),
+            insecure=insecure is True,
         )
         manifest._check(source)
         if manifest.to_json() != bytes(data):
@@ -148,6 +164,21 @@ class Manifest:
                 source,
                 f"{self.n_public} public inputs do not fit {self.n_wires} wires",
                 section="counts",
+            )
+        of_another = [
+            role
+            for family, roles in KEY_ROLES.items()
+            for role in roles[:1]
+            if family is not self.family and role in self.files
+        ]
+        missing = [role for role in KEY_ROLES[self.family] if role not in self.files]
+        if missing or of_another:
+            what = [*(f"missing: {role}" for role in missing), *(f"has {r}" for r in of_another)]
+            needs = " and ".join(KEY_ROLES[self.family])
+            raise FormatError(
+                source,
+                f"{', '.join(what)}; a key of family {self.family.value} needs {needs}",
+                section="files",
             )
         if not self.input_formats:
             raise FormatError(source, "is empty", section="input_formats")
@@ -175,7 +206,7 @@ def _numbers(
 
 
 def _digests(source: str, value: Json) -> dict[str, str]:
-    fields = require_fields(f"{source}, files", value, REQUIRED_ROLES, ROLES)
+    fields = require_fields(f"{source}, files", value, ("vk",), ROLES)
     digests: dict[str, str] = {}
     for role, digest in fields.items():
         if not isinstance(digest, str) or _SHA256.fullmatch(digest) is None:

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from partita.circuits.durable import copy_synced, sync_directory, write_synced
+from partita.circuits.durable import copy_synced, create_synced, sync_directory, write_synced
 from partita.circuits.errors import (
     BrokenCircuitError,
     CatalogueError,
@@ -17,7 +17,9 @@ from partita.circuits.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
+    from typing import BinaryIO
 
     from partita.circuits.catalogue import Catalogue, Entry
     from partita.circuits.manifest import Manifest
@@ -62,6 +64,11 @@ class Staging:
         """Write a file."""
         write_synced(self._path / role, data)
         self.files[role] = hashlib.sha256(data).hexdigest()
+        return self._path / role
+
+    def create(self, role: str, write: Callable[[BinaryIO], None]) -> Path:
+        """Have a file written piece by piece."""
+        self.files[role] = create_synced(self._path / role, write)
         return self._path / role
 
     def publish(self, manifest: Manifest) -> Entry:
