@@ -55,7 +55,7 @@ KEY_FAMILY_SNARKJS: KeyFamily
 KEY_FAMILY_BELLPERSON: KeyFamily
 
 class Circuit(_message.Message):
-    __slots__ = ("circuit_id", "manifest_sha256", "curve", "family", "n_public", "n_wires", "domain", "vk", "files", "input_formats", "residency", "manifest_json")
+    __slots__ = ("circuit_id", "manifest_sha256", "curve", "family", "n_public", "n_wires", "domain", "vk", "files", "input_formats", "residency", "manifest_json", "insecure")
     class File(_message.Message):
         __slots__ = ("role", "blob", "local")
         ROLE_FIELD_NUMBER: _ClassVar[int]
@@ -93,6 +93,7 @@ class Circuit(_message.Message):
     INPUT_FORMATS_FIELD_NUMBER: _ClassVar[int]
     RESIDENCY_FIELD_NUMBER: _ClassVar[int]
     MANIFEST_JSON_FIELD_NUMBER: _ClassVar[int]
+    INSECURE_FIELD_NUMBER: _ClassVar[int]
     circuit_id: str
     manifest_sha256: bytes
     curve: str
@@ -105,7 +106,8 @@ class Circuit(_message.Message):
     input_formats: _containers.RepeatedCompositeFieldContainer[Circuit.InputFormat]
     residency: _containers.RepeatedCompositeFieldContainer[Circuit.KeyResidency]
     manifest_json: str
-    def __init__(self, circuit_id: _Optional[str] = ..., manifest_sha256: _Optional[bytes] = ..., curve: _Optional[str] = ..., family: _Optional[_Union[KeyFamily, str]] = ..., n_public: _Optional[int] = ..., n_wires: _Optional[int] = ..., domain: _Optional[int] = ..., vk: _Optional[_Union[_types_pb2.BlobRef, _Mapping]] = ..., files: _Optional[_Iterable[_Union[Circuit.File, _Mapping]]] = ..., input_formats: _Optional[_Iterable[_Union[Circuit.InputFormat, _Mapping]]] = ..., residency: _Optional[_Iterable[_Union[Circuit.KeyResidency, _Mapping]]] = ..., manifest_json: _Optional[str] = ...) -> None: ...
+    insecure: bool
+    def __init__(self, circuit_id: _Optional[str] = ..., manifest_sha256: _Optional[bytes] = ..., curve: _Optional[str] = ..., family: _Optional[_Union[KeyFamily, str]] = ..., n_public: _Optional[int] = ..., n_wires: _Optional[int] = ..., domain: _Optional[int] = ..., vk: _Optional[_Union[_types_pb2.BlobRef, _Mapping]] = ..., files: _Optional[_Iterable[_Union[Circuit.File, _Mapping]]] = ..., input_formats: _Optional[_Iterable[_Union[Circuit.InputFormat, _Mapping]]] = ..., residency: _Optional[_Iterable[_Union[Circuit.KeyResidency, _Mapping]]] = ..., manifest_json: _Optional[str] = ..., insecure: _Optional[bool] = ...) -> None: ...
 
 class ProverView(_message.Message):
     __slots__ = ("hello", "actual", "desired", "mode", "trust", "reason", "charged", "proved", "failed", "last_seen", "connected", "debits")
