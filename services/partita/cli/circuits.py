@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from partita.cli.errors import CheckFailedError
+from partita.cli.errors import CheckFailedError, UsageError
 from partita.cli.options import (
     BackendName,
     DataDirOption,
@@ -15,50 +16,124 @@ from partita.cli.options import (
     data_dir_of,
     running_scheduler,
 )
-from partita.cli.output import progress, show
+from partita.cli.output import note, progress, show
 from partita.cli.proving import backend_named, write_text
 
 if TYPE_CHECKING:
     from partita.circuits.catalogue import Catalogue, Entry
 
 app = typer.Typer(
-    help="Add, list, show, verify and remove circuits.",
+    help="Add, set up, list, show, verify and remove circuits.",
     rich_markup_mode=None,
 )
 
 _PROBE_S = 2.0
+_INSECURE = "INSECURE key, for development only"
+
+WasmOption = Annotated[
+    Path | None, typer.Option("--wasm", metavar="F", help="The witness program.")
+]
+SymOption = Annotated[
+    Path | None, typer.Option("--sym", metavar="F", help="The names, for better errors.")
+]
+
+
+class FamilyName(StrEnum):
+    """The conventions of a proving key."""
+
+    SNARKJS = "snarkjs"
+    BELLPERSON = "bellperson"
 
 
 @app.command("add")
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name: a-z 0-9 . _ -")],
-    zkey: Annotated[Path, typer.Option("--zkey", metavar="F", help="The proving key.")],
-    wasm: Annotated[
-        Path | None, typer.Option("--wasm", metavar="F", help="The witness program.")
+    zkey: Annotated[
+        Path | None, typer.Option("--zkey", metavar="F", help="The proving key, of snarkjs.")
     ] = None,
+    params: Annotated[
+        Path | None,
+        typer.Option("--params", metavar="F", help="The proving key, of bellperson; needs --r1cs."),
+    ] = None,
+    wasm: WasmOption = None,
     r1cs: Annotated[
         Path | None, typer.Option("--r1cs", metavar="F", help="The constraints, for diagnosis.")
     ] = None,
-    sym: Annotated[
-        Path | None, typer.Option("--sym", metavar="F", help="The names, for better errors.")
+    sym: SymOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check the files of a circuit and add them under NAME."""
+    from partita.circuits.intake import CircuitSources, add_circuit
+
+    if (zkey is None) == (params is None):
+        raise UsageError("give exactly one of --zkey and --params; `circuits setup` makes a key")
+    if params is not None and r1cs is None:
+        raise UsageError("--params: bellperson's keys are read with their circuit; give --r1cs")
+    catalogue = _catalogue(data_dir)
+    sources = CircuitSources(zkey=zkey, params=params, wasm=wasm, r1cs=r1cs, sym=sym)
+    with progress(f"checking {zkey or params}"):
+        entry = add_circuit(catalogue, name, sources, backend_named(BackendName.NATIVE))
+    _show_added(entry, "added", as_json)
+
+
+@app.command("setup")
+def setup(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name: a-z 0-9 . _ -")],
+    r1cs: Annotated[Path, typer.Option("--r1cs", metavar="F", help="The constraints.")],
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Required: you know that such a key proves nothing.")
+    ] = False,
+    family: Annotated[
+        FamilyName, typer.Option(help="The conventions of the key; bellperson: BLS12-381 only.")
+    ] = FamilyName.SNARKJS,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The same key each time; who knows N can forge proofs."),
+    ] = None,
+    wasm: WasmOption = None,
+    sym: SymOption = None,
+    zkey: Annotated[
+        Path | None,
+        typer.Option("--zkey", metavar="OUT", help="Write the key as a .zkey here too."),
     ] = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check the files of a circom circuit and add them under NAME."""
-    from partita.circuits.intake import CircuitSources, add_circuit
+    """Make a proving key for DEVELOPMENT ONLY and add the circuit under NAME.
 
-    catalogue = _catalogue(data_dir)
-    sources = CircuitSources(zkey=zkey, wasm=wasm, r1cs=r1cs, sym=sym)
-    with progress(f"checking {zkey}"):
-        entry = add_circuit(catalogue, name, sources, backend_named(BackendName.NATIVE))
-    manifest = entry.manifest
-    show(
-        as_json,
-        _entry(entry),
-        f"added {name}: {manifest.curve}, {manifest.n_constraints} constraints, "
-        f"{manifest.n_public} public inputs, takes {' and '.join(manifest.input_formats)}",
-    )
+    Whoever makes a key this way could keep its secrets and prove false statements: the circuit is
+    marked insecure for good. A key for production comes from a ceremony of several people.
+    """
+    from partita.circuits.durable import copy_synced, renaming
+    from partita.circuits.intake import CircuitSources, set_up_circuit
+    from partita.groth16.keys import KeyFamily
+
+    if not insecure:
+        raise UsageError(
+            "a key that one party makes proves nothing to anyone else: that party could keep the "
+            "secrets of the set-up and prove false statements; add --insecure to make one for "
+            "development, or add a key of a ceremony with `circuits add`"
+        )
+    if zkey is not None and family is not FamilyName.SNARKJS:
+        raise UsageError("--zkey: only keys of family snarkjs can be written as a .zkey")
+    sources = CircuitSources(r1cs=r1cs, wasm=wasm, sym=sym)
+    with progress(f"setting up {r1cs}"):
+        entry = set_up_circuit(
+            _catalogue(data_dir),
+            name,
+            sources,
+            KeyFamily(family.value),
+            None if seed is None else str(seed).encode(),
+        )
+    if zkey is not None:
+        temporary = zkey.with_name(f".{zkey.name}.tmp")
+        temporary.unlink(missing_ok=True)
+        with renaming(temporary, zkey):
+            copy_synced(entry.file("zkey"), temporary)
+    seeded = "" if seed is None else f"; anyone who knows the seed {seed} can forge its proofs"
+    note(f"warning: the key of {name} is INSECURE, for development only{seeded}")
+    _show_added(entry, "set up", as_json)
 
 
 @app.command("list")
@@ -67,7 +142,8 @@ def list_circuits(data_dir: DataDirOption = None, as_json: JsonFlag = False) -> 
     from rich.table import Table
 
     state = _catalogue(data_dir).scan()
-    table = Table("circuit", "curve", "constraints", "public", "inputs", "manifest", box=None)
+    names = ("circuit", "curve", "constraints", "public", "inputs", "manifest", "note")
+    table = Table(*names, box=None)
     for entry in state.circuits.values():
         manifest = entry.manifest
         table.add_row(
@@ -77,6 +153,7 @@ def list_circuits(data_dir: DataDirOption = None, as_json: JsonFlag = False) -> 
             str(manifest.n_public),
             " ".join(manifest.input_formats),
             entry.manifest_sha256.hex()[:12],
+            _INSECURE if manifest.insecure else "",
         )
     broken = [f"{name}: unusable: {why}" for name, why in state.broken.items()]
     value = {
@@ -104,7 +181,8 @@ def show_circuit(
     if vkey is not None:
         write_text(vkey, write_verifying_key_json(entry.verifying_key()))
     value = _entry(entry)
-    lines = [f"{key}: {text}" for key, text in value.items() if not isinstance(text, dict)]
+    lines = [_INSECURE] if entry.manifest.insecure else []
+    lines += [f"{key}: {text}" for key, text in value.items() if not isinstance(text, dict)]
     lines += [
         f"{group}.{key}: {text}"
         for group in ("input_formats", "limits", "files")
@@ -173,6 +251,17 @@ def _catalogue(data_dir: Path | None) -> Catalogue:
     return Catalogue(data_dir_of(data_dir) / "circuits")
 
 
+def _show_added(entry: Entry, what: str, as_json: bool) -> None:
+    manifest = entry.manifest
+    show(
+        as_json,
+        _entry(entry),
+        f"{what} {entry.circuit_id}: {manifest.curve}, {manifest.n_constraints} constraints, "
+        f"{manifest.n_public} public inputs, takes {' and '.join(manifest.input_formats)}"
+        + (f"; {_INSECURE}" if manifest.insecure else ""),
+    )
+
+
 def _entry(entry: Entry) -> dict[str, Any]:
     manifest = entry.manifest
     limits = manifest.limits
@@ -181,6 +270,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "manifest_sha256": entry.manifest_sha256.hex(),
         "curve": manifest.curve,
         "family": manifest.family.value,
+        "insecure": manifest.insecure,
         "n_public": manifest.n_public,
         "n_wires": manifest.n_wires,
         "n_constraints": manifest.n_constraints,

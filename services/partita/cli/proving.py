@@ -54,8 +54,8 @@ def prove(
         raise UsageError("give exactly one of --input and --witness")
     from partita.circuits.catalogue import Catalogue
     from partita.circuits.circuit_files import CircuitFiles
+    from partita.circuits.key_source import key_source
     from partita.circuits.snarkjs_json import write_proof_json, write_public_json
-    from partita.circuits.zkey import read_zkey
     from partita.groth16 import prover
     from partita.groth16.verifier import Verifier
 
@@ -68,8 +68,7 @@ def prove(
     computer = backend_named(backend)
     with progress("loading the proving key"):
         # Every point was checked when the circuit was added; the digest says it is that file.
-        zkey = read_zkey(str(entry.file("zkey")), files.open("zkey", entry.manifest.files["zkey"]))
-        key = computer.load(zkey, check=False)
+        key = computer.load(key_source(entry.manifest, files).whole(), check=False)
     done = 0
 
     with progress("proving") as step:
@@ -167,6 +166,6 @@ def _misfit(entry: Entry, backend: Backend, witness: Witness) -> Exception:
     if row is None:
         return CheckFailedError(
             f"the proof does not verify though the witness satisfies every row: "
-            f"{entry.file('zkey')} and {source} are of different circuits"
+            f"the key and {source} are of different circuits"
         )
     return UnsatisfiedError(row, r1cs.n_rows)
