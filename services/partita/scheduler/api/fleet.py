@@ -241,4 +241,5 @@ def _circuit_message(circuit: KnownCircuit, fleet: FleetView) -> fleet_pb2.Circu
             if key.manifest_sha256 == entry.manifest_sha256
         ],
         manifest_json=manifest.to_json().decode(),
+        insecure=manifest.insecure,
     )
