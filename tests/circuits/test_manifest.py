@@ -54,6 +54,25 @@ def test_a_circuit_without_a_program_has_no_limits() -> None:
     assert Manifest.from_json("m", plain.to_json()) == plain
 
 
+def test_an_insecure_key_is_named_and_changes_the_digest() -> None:
+    insecure = dataclasses.replace(MANIFEST, insecure=True)
+    assert json.loads(insecure.to_json()) == {**json.loads(TEXT), "insecure": True}
+    assert Manifest.from_json("m", insecure.to_json()) == insecure
+    assert insecure.sha256() != MANIFEST.sha256()
+    for value in (False, 1, "true", None):
+        text = json.dumps(
+            {**json.loads(TEXT), "insecure": value}, sort_keys=True, separators=(",", ":")
+        )
+        with pytest.raises(FormatError):
+            Manifest.from_json("m", text.encode())
+
+
+def test_a_key_of_bellperson_needs_params_and_constraints() -> None:
+    files = {"params": "a" * 64, "r1cs": "d" * 64, "vk": "b" * 64, "wasm": "c" * 64}
+    manifest = dataclasses.replace(MANIFEST, family=KeyFamily.BELLPERSON, files=files)
+    assert Manifest.from_json("m", manifest.to_json()) == manifest
+
+
 @pytest.mark.parametrize(
     "text", [TEXT + b"\n", TEXT.replace(b",", b", ", 1), TEXT.replace(b'"wtns"', b'"\\u0077tns"')]
 )
@@ -89,6 +108,9 @@ FILES = dict(MANIFEST.files)
         ({"counts": {"n_wires": 4}}, "counts: missing: domain_size, n_constraints, n_public"),
         ({"counts": []}, "counts: is not a JSON object"),
         ({"files": {"zkey": "a" * 64}}, "files: missing: vk"),
+        ({"files": {"vk": "a" * 64}}, "files: missing: zkey; a key of family snarkjs needs zkey"),
+        ({"files": {**FILES, "params": "a" * 64}}, "files: has params; a key of family snarkjs"),
+        ({"family": "bellperson"}, "files: missing: params, missing: r1cs, has zkey"),
         ({"files": {**FILES, "exe": "a" * 64}}, "files: unknown fields: 'exe'"),
         ({"files": {**FILES, "vk": "B" * 64}}, "files: vk is no SHA-256"),
         ({"files": {**FILES, "vk": 7}}, "files: vk is no SHA-256"),

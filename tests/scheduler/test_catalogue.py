@@ -9,7 +9,8 @@ import grpc
 import pytest
 
 from partita.circuits.catalogue import Catalogue
-from partita.circuits.intake import CircuitSources, add_circuit
+from partita.circuits.intake import CircuitSources, add_circuit, set_up_circuit
+from partita.groth16.keys import KeyFamily
 from partita.groth16.native import NativeBackend
 from partita.v1 import fleet_pb2, proving_pb2
 from tests.scheduler.peer import PRODUCT, ROOT, Connect, Prover, connected
@@ -49,6 +50,22 @@ async def test_a_circuit_added_to_the_folder_is_taken_up_and_provers_are_told(
     assert (linear.curve, linear.n_public, linear.domain) == ("bls12-381", 3, 16)
     assert linear.family == fleet_pb2.KEY_FAMILY_SNARKJS
     assert {file.role for file in linear.files} == {"zkey", "vk"}
+
+
+async def test_a_circuit_with_a_development_key_is_listed_as_insecure(
+    data_dir: Path, prover: Prover
+) -> None:
+    def set_up() -> None:
+        sources = CircuitSources(r1cs=EDGE / "one-constraint-bn254" / "circuit.r1cs")
+        set_up_circuit(Catalogue(data_dir / "circuits"), "development", sources, KeyFamily.SNARKJS)
+
+    await asyncio.to_thread(set_up)
+    async with running(data_dir, prover) as service:
+        listed = await circuits(service)
+    assert {c.circuit_id: c.insecure for c in listed.circuits} == {
+        "development": True,
+        "product": False,
+    }
 
 
 async def test_a_damaged_circuit_does_not_disturb_the_others(
