@@ -36,7 +36,9 @@ class Session:
 
     received: list[dispatch_pb2.WorkRequest] = field(default_factory=list)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-    outgoing: asyncio.Queue[dispatch_pb2.WorkResponse | None] = field(default_factory=asyncio.Queue)
+    outgoing: asyncio.Queue[dispatch_pb2.WorkResponse | grpc.StatusCode | None] = field(
+        default_factory=asyncio.Queue
+    )
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     half_closed: bool = False
     revision: int = 0
@@ -110,6 +112,10 @@ class Session:
         """End the stream from this side."""
         self.outgoing.put_nowait(None)
 
+    def fail(self, code: grpc.StatusCode) -> None:
+        """End the stream with an error."""
+        self.outgoing.put_nowait(code)
+
 
 class Peer(
     dispatch_pb2_grpc.DispatchServiceServicer,
@@ -174,6 +180,9 @@ class Peer(
         receiver = asyncio.create_task(receive())
         try:
             while (response := await session.outgoing.get()) is not None:
+                if isinstance(response, grpc.StatusCode):
+                    await context.abort(response, "as the test wants")
+                    return
                 yield response
             session.half_closed = receiver.done() and not context.cancelled()
         finally:

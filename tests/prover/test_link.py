@@ -6,6 +6,9 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import grpc
+import structlog.testing
+
 from partita.prover.core import effects as fx
 from partita.prover.core import events as ev
 from partita.prover.core.model import NOTHING, Bytes, CoreConfig
@@ -242,7 +245,43 @@ async def test_changed_offers_go_as_a_new_hello_on_the_same_stream() -> None:
 async def test_a_beat_sends_an_actual_although_nothing_changed() -> None:
     async with serving() as peer, rig_on(peer, beat_s=0.01):
         session = await peer.session()
+        session.welcome(beat_s=0)
         await session.until(lambda s: len(s.actuals) >= 4)
+
+
+async def test_between_hello_and_welcome_nothing_goes_but_one_actual() -> None:
+    async with serving() as peer, rig_on(peer, beat_s=0.001, coalesce_s=0.0) as rig:
+        session = await peer.session()
+        await session.until(lambda s: s.actuals)
+        for permille in range(50):
+            rig.link.send_actual(urgent=True)
+            rig.link.send_hello()
+            await asyncio.sleep(0)
+        rig.labels = {"n": "newest"}
+        session.welcome(beat_s=3600)
+        await session.until(lambda s: len(s.hellos) == 2)
+        await session.until(lambda s: len(s.actuals) == 2)
+        assert [x.WhichOneof("message") for x in session.received] == [
+            "hello",
+            "actual",
+            "hello",
+            "actual",
+        ]
+        assert session.hellos[-1].labels["n"] == "newest"
+
+
+async def test_an_internal_error_of_the_stream_is_a_lost_link_like_any_other() -> None:
+    with structlog.testing.capture_logs() as lost:
+        async with serving() as peer, rig_on(peer):
+            for code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE):
+                session = await peer.session()
+                session.fail(code)
+            session = await peer.session()
+            session.welcome()
+            session.desire(lease("1.1"))
+            await session.lease("1.1", lambda x: True)
+    told = [(x["code"], x["log_level"]) for x in lost if x["event"] == "link.lost"]
+    assert told == [("INTERNAL", "warning"), ("UNAVAILABLE", "warning")]
 
 
 async def test_closing_sends_the_newest_actual_and_half_closes() -> None:

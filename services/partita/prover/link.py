@@ -6,7 +6,8 @@ outcome or a phase change, otherwise at most 20 a second, and on every beat. Whe
 the next address is tried after a back-off with full jitter.
 
 The core hears LinkUp with the Welcome, so a port that merely accepts connections is no
-scheduler; until then every Actual says `applied` = 0.
+scheduler. Until then exactly Hello and one Actual with `applied` = 0 are sent: a write that meets
+the end of the stream would hide why the scheduler ended it.
 """
 
 from __future__ import annotations
@@ -205,7 +206,15 @@ class Link:
         clock = asyncio.get_running_loop().time
         coalesce_s = self._config.coalesce_s
         sent_at = clock() - coalesce_s
+        greeted = False
         while True:
+            if greeted and not self._up:
+                if self._closing.is_set():
+                    await call.done_writing()
+                    return
+                self._wake.clear()
+                await self._wake.wait()
+                continue
             due_at = sent_at + (
                 (0.0 if self._urgent else coalesce_s) if self._actual_due else self._beat_s
             )
@@ -225,6 +234,7 @@ class Link:
             self._actual_due = self._urgent = False
             sent_at = clock()
             await call.write(dispatch_pb2.WorkRequest(actual=self._newest_actual()))
+            greeted = True
 
     def _newest_hello(self) -> dispatch_pb2.Hello:
         hello = self._hello()
@@ -255,6 +265,7 @@ class Link:
         if not self._up:
             self._up = True
             self._linked.set()
+            self._wake.set()
             _log.info("link.up", scheduler=self._address, epoch=welcome.epoch)
             self._post(ev.LinkUp())
         self._catalogue(welcome.catalogue_revision)
