@@ -12,7 +12,7 @@ import pytest
 
 from partita.circuits import errors as circuit_errors
 from partita.scheduler import blobs, engine
-from partita.scheduler.api.status import CLASSES, REASONS, RETRIED, of_error, of_refusal
+from partita.scheduler.api.status import CLASSES, REASONS, RETRIED, bad, of_error, of_refusal
 from partita.scheduler.blobs import BlobMissingError
 from partita.scheduler.core import effects, errors, fleet
 from partita.scheduler.core.errors import REFUSALS, JobUnknown
@@ -71,3 +71,18 @@ def test_every_reason_with_which_the_core_closes_a_stream_has_a_code() -> None:
     reasons = set(re.findall(r'(?:_refuse|end_session)\([^()]*"([A-Z_]+)"\)', source))
     assert {"STUCK", "SUPERSEDED", "PROVER_ID_IN_USE", "STALE_EPOCH"} <= reasons
     assert reasons <= set(REASONS)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("partitions[1], section 2: cut off", "partitions[1], section 2: cut off"),
+        ("partitions[1].blob is gone", "partitions[1].blob is gone"),
+        ("has no input", "partitions[1]: has no input"),
+        ("partitions[12] is not meant", "partitions[1]: partitions[12] is not meant"),
+    ],
+)
+def test_a_text_that_begins_with_its_place_says_it_once(text: str, message: str) -> None:
+    error = bad("partitions[1]", text)
+    assert error.message == message
+    assert error.fields == {"partitions[1]": text}

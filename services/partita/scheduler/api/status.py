@@ -73,6 +73,7 @@ REASONS: dict[str, grpc.StatusCode] = {
     "CIRCUIT_IN_USE": _Code.FAILED_PRECONDITION,
     "NOT_RETRYABLE": _Code.FAILED_PRECONDITION,
     "CONTRACT_MISMATCH": _Code.FAILED_PRECONDITION,
+    "FINGERPRINT_MISMATCH": _Code.FAILED_PRECONDITION,
     "PROVER_ID_IN_USE": _Code.ALREADY_EXISTS,
     "QUEUE_FULL": _Code.RESOURCE_EXHAUSTED,
     "INGEST_FULL": _Code.RESOURCE_EXHAUSTED,
@@ -117,7 +118,9 @@ def refusal(
         retry_after_ns: for RetryInfo; reasons in RETRIED have one second.
     """
     if not message and fields:
-        message = "; ".join(f"{name}: {text}" for name, text in fields.items())
+        message = "; ".join(
+            text if _begins_with(text, name) else f"{name}: {text}" for name, text in fields.items()
+        )
     if retry_after_ns is None and reason in RETRIED:
         retry_after_ns = SECOND_NS
     return RpcError(
@@ -128,6 +131,11 @@ def refusal(
         fields=fields or {},
         retry_after_ns=retry_after_ns,
     )
+
+
+def _begins_with(text: str, place: str) -> bool:
+    """Tell whether a text names its place itself; `job` is not in `jobs`."""
+    return text.startswith(place) and not text[len(place) : len(place) + 1].isalnum()
 
 
 def bad(field: str, text: str, reason: str = "BAD_INPUT") -> RpcError:
