@@ -1,6 +1,7 @@
 # The verbs of this project. `make demo` and `make test` do all the set-up they need.
 #
-#   make demo        a job of ten partitions through a scheduler and two provers, checked by snarkjs
+#   make demo        a job of ten partitions through a scheduler and two provers, each proof checked
+#                    (by snarkjs where Node is there)
 #   make test        every test that takes less than a minute, Rust's included
 #   make test-slow   the long ones: proofs of edge sizes, soaks, fuzzing
 #   make check       format, lint, types, import rules, generated files
@@ -22,7 +23,7 @@ CODE := services clients tests tools examples
 
 .PHONY: demo test test-slow check stubs lock format clean setup
 
-demo: setup $(BUILD)/node.stamp
+demo: setup $(if $(shell command -v npm),$(BUILD)/node.stamp)
 	$(BIN)/python examples/demo.py
 
 test: setup $(BUILD)/node.stamp
