@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from partita.circuits.circuit_files import CircuitFiles
+from partita.circuits.packed import PackedKeys
 from partita.circuits.synthesis import peak_bytes
 from partita.prover.core.model import NOTHING
 from partita.prover.offers import Circuit, OfferRules, build_circuit
@@ -20,7 +21,8 @@ RULES = OfferRules("native", cores=2, check_rows_below=1 << 18)
 
 def build(entry: Entry, root: Path, rules: OfferRules = RULES) -> Circuit:
     text = entry.manifest.to_json()
-    return build_circuit("c", text, entry.manifest_sha256, CircuitFiles(root), rules)
+    packed = PackedKeys(root / "packed")
+    return build_circuit("c", text, entry.manifest_sha256, CircuitFiles(root), packed, rules)
 
 
 def test_the_peak_covers_synthesis_and_proof_and_shrinks_after_the_release(tmp_path: Path) -> None:
@@ -52,6 +54,7 @@ def test_a_missing_file_makes_the_offer_unusable_and_names_it(tmp_path: Path) ->
 
 def test_a_manifest_with_another_digest_makes_the_offer_unusable(tmp_path: Path) -> None:
     entry = add(tmp_path, POWER_OF_TWO)
-    circuit = build_circuit("c", entry.manifest.to_json(), b"d" * 32, CircuitFiles(tmp_path), RULES)
+    text, packed = entry.manifest.to_json(), PackedKeys(tmp_path / "packed")
+    circuit = build_circuit("c", text, b"d" * 32, CircuitFiles(tmp_path), packed, RULES)
     assert "manifest" in circuit.offer.unusable_reason
     assert circuit.manifest is None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from partita.circuits.circuit_files import CircuitFiles
+from partita.circuits.packed import PackedKeys
 from partita.circuits.wtns import read_wtns
 from partita.groth16.errors import MismatchError, ResourceError
 from partita.groth16.native import NativeBackend
@@ -25,22 +26,25 @@ RULES = OfferRules("native", cores=2, check_rows_below=1 << 18)
 def circuit(tmp_path: Path) -> Circuit:
     entry = add(tmp_path, ONE_CONSTRAINT)
     text = entry.manifest.to_json()
-    return build_circuit("c", text, entry.manifest_sha256, CircuitFiles(tmp_path), RULES)
+    packed = PackedKeys(tmp_path / "packed")
+    return build_circuit("c", text, entry.manifest_sha256, CircuitFiles(tmp_path), packed, RULES)
 
 
 def test_a_key_fits_its_offer_and_is_refused_beyond_it(circuit: Circuit, tmp_path: Path) -> None:
     files, backend = CircuitFiles(tmp_path), NativeBackend()
-    resident = load_key(circuit, files, backend, circuit.offer.key, check_points=True)
+    packed = PackedKeys(tmp_path / "packed")
+    resident = load_key(circuit, files, packed, backend, circuit.offer.key, check_points=True)
     exact = resident.held
     assert exact.fits(circuit.offer.key)
-    resident.key.release()
+    resident.release()
     with pytest.raises(ResourceError, match="its offer says"):
-        load_key(circuit, files, backend, Bytes(exact.host - 1), check_points=False)
+        load_key(circuit, files, packed, backend, Bytes(exact.host - 1), check_points=False)
 
 
 def test_rows_of_another_circuit_s_witness_are_a_mismatch(circuit: Circuit, tmp_path: Path) -> None:
     files, backend = CircuitFiles(tmp_path), NativeBackend()
-    resident = load_key(circuit, files, backend, circuit.offer.key, check_points=False)
+    packed = PackedKeys(tmp_path / "packed")
+    resident = load_key(circuit, files, packed, backend, circuit.offer.key, check_points=False)
     other = read_wtns("other", (POWER_OF_TWO / "witness.wtns").read_bytes())
     with pytest.raises(MismatchError):
         check_rows(resident, other, files, backend, diagnose=False)

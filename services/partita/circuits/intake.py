@@ -11,18 +11,22 @@ that a development set-up made it.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from partita.circuits.bellperson import ParamsFile, write_params
+from partita.circuits.bellperson import write_params
 from partita.circuits.circom_program import CircomProgram
 from partita.circuits.circom_run import PAGE_BYTES
 from partita.circuits.container import map_file
+from partita.circuits.errors import PackingError
+from partita.circuits.key_source import params_source, source_sha256, zkey_source
 from partita.circuits.manifest import Manifest, SynthesisLimits
+from partita.circuits.packed import silent
 from partita.circuits.r1cs_file import read_r1cs
 from partita.circuits.symbols import check_symbols
 from partita.circuits.wtns import wtns_size_bytes
-from partita.circuits.zkey import is_development_zkey, read_zkey
+from partita.circuits.zkey import is_development_zkey
 from partita.circuits.zkey_writer import write_zkey
 from partita.groth16.errors import InputError, MismatchError
 from partita.groth16.keys import KeyFamily, Query
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from partita.circuits.catalogue import Catalogue, Entry
+    from partita.circuits.key_source import KeySource
+    from partita.circuits.packed import PackedKeys, Progress
     from partita.circuits.staging import Staging
     from partita.groth16.backend import Backend
     from partita.groth16.keys import ProvingKey
@@ -41,6 +47,8 @@ if TYPE_CHECKING:
 
 SYNTHESIS_TIME_MS: Final = 600_000
 """The time limit of witness programs: ten minutes, far above any circuit that is used."""
+
+_log = logging.getLogger(__name__)
 
 _MAX_MEMORY_BYTES: Final = 1 << 32
 _SPARE_MEMORY_BYTES: Final = 64 << 20
@@ -79,6 +87,8 @@ def add_circuit(
     circuit_id: str,
     sources: CircuitSources,
     backend: Backend,
+    packed_keys: PackedKeys | None = None,
+    progress: Progress = silent,
 ) -> Entry:
     """Check a circuit's files and add them under a name.
 
@@ -86,7 +96,10 @@ def add_circuit(
         catalogue: where to.
         circuit_id: the name.
         sources: the files, a key among them.
-        backend: checks every point of the key for curve and subgroup.
+        backend: checks every point of the key for curve and subgroup where it is not packed.
+        packed_keys: where the key is packed, which checks every point too. A disk without room
+            for it is logged, and the circuit is added all the same.
+        progress: told the bytes packed.
 
     Returns:
         The entry; adding the same files again changes nothing.
@@ -104,24 +117,18 @@ def add_circuit(
             r1cs = read_r1cs(str(given["r1cs"]), map_file(staged["r1cs"]))
         insecure = False
         if "zkey" in given:
-            source, data = str(given["zkey"]), map_file(staged["zkey"])
-            key = read_zkey(source, data)
-            insecure = is_development_zkey(source, data)
+            name, data = str(given["zkey"]), map_file(staged["zkey"])
+            source = zkey_source(name, data)
+            insecure = is_development_zkey(name, data)
         elif "params" not in given:
             raise InputError("the circuit has no key: give a .zkey or a .params, or set one up")
         elif r1cs is None:
             raise InputError(f"{given['params']}: cannot be read without the .r1cs of its circuit")
         else:
-            params = ParamsFile(str(given["params"]), map_file(staged["params"]), r1cs)
-            key = params.frame
+            source = params_source(str(given["params"]), map_file(staged["params"]), r1cs)
+        key = source.frame
         program = _check_parts(given, staged, key, r1cs)
-        if "zkey" in given:
-            backend.load(key, check=True).release()
-        else:
-            for query in Query:
-                # Each point is checked as it is read.
-                for _ in params.chunks(query):
-                    pass
+        _check_points(staging, source, backend, packed_keys, progress)
         staging.write("vk", VerifyingKey.of_proving_key(key).to_bytes())
         return staging.publish(_manifest(staging, key, program, insecure=insecure))
 
@@ -174,6 +181,29 @@ def set_up_circuit(
 
 def _write_params(file: BinaryIO, key: ProvingKey) -> None:
     file.writelines(write_params(key))
+
+
+def _check_points(
+    staging: Staging,
+    source: KeySource,
+    backend: Backend,
+    packed_keys: PackedKeys | None,
+    progress: Progress,
+) -> None:
+    """Check every point of a key: by packing it where that is possible."""
+    if packed_keys is not None:
+        try:
+            packed_keys.obtain(source_sha256(staging.files), lambda: source, progress).close()
+        except PackingError as error:
+            _log.warning("the key is not packed, provers will try again: %s", error)
+        else:
+            return
+    if source.whole_is_checked:
+        for query in Query:
+            for _ in source.chunks(query):
+                pass
+    else:
+        backend.load(source.whole(), check=True).release()
 
 
 def _check_parts(

@@ -51,7 +51,7 @@ Progress = Callable[[int, int], None]
 """Told the bytes done and the bytes in all."""
 
 
-def _silent(done: int, total: int) -> None:
+def silent(done: int, total: int) -> None:
     """Tell nobody."""
 
 
@@ -146,7 +146,7 @@ class PackedKeys:
             return None
 
     def obtain(
-        self, source_sha256: str, source: Callable[[], KeySource], progress: Progress = _silent
+        self, source_sha256: str, source: Callable[[], KeySource], progress: Progress = silent
     ) -> PackedKey:
         """Take a packed key into use, made from its source if it is not there yet.
 

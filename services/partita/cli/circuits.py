@@ -17,7 +17,7 @@ from partita.cli.options import (
     running_scheduler,
 )
 from partita.cli.output import note, progress, show
-from partita.cli.proving import backend_named, write_text
+from partita.cli.proving import backend_named, packed_keys, write_text
 
 if TYPE_CHECKING:
     from partita.circuits.catalogue import Catalogue, Entry
@@ -63,7 +63,7 @@ def add(
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check the files of a circuit and add them under NAME."""
+    """Check the files of a circuit, add them under NAME, and pack its key for provers."""
     from partita.circuits.intake import CircuitSources, add_circuit
 
     if (zkey is None) == (params is None):
@@ -72,8 +72,9 @@ def add(
         raise UsageError("--params: bellperson's keys are read with their circuit; give --r1cs")
     catalogue = _catalogue(data_dir)
     sources = CircuitSources(zkey=zkey, params=params, wasm=wasm, r1cs=r1cs, sym=sym)
-    with progress(f"checking {zkey or params}"):
-        entry = add_circuit(catalogue, name, sources, backend_named(BackendName.NATIVE))
+    backend, packed = backend_named(BackendName.NATIVE), packed_keys(data_dir_of(data_dir))
+    with progress(f"packing {zkey or params}", "bytes") as step:
+        entry = add_circuit(catalogue, name, sources, backend, packed, step)
     _show_added(entry, "added", as_json)
 
 

@@ -10,12 +10,14 @@ import typer
 
 from partita.cli.errors import CheckFailedError, UsageError
 from partita.cli.options import BackendName, DataDirOption, JsonFlag, data_dir_of
-from partita.cli.output import progress, show
+from partita.cli.output import note, progress, show
 
 if TYPE_CHECKING:
     from partita.circuits.catalogue import Entry
     from partita.circuits.circuit_files import CircuitFiles
-    from partita.groth16.backend import Backend
+    from partita.circuits.packed import PackedKeys
+    from partita.cli.output import Step
+    from partita.groth16.backend import Backend, LoadedKey
     from partita.groth16.witness import Witness
 
 
@@ -36,6 +38,15 @@ def backend_named(name: BackendName) -> Backend:
     return NativeBackend()
 
 
+def packed_keys(root: Path) -> PackedKeys:
+    """Return the packed keys of a data directory, under the quota of this machine's provers."""
+    from partita.circuits.packed import PackedKeys
+    from partita.prover.config import ProverConfig
+    from partita.service.config import load
+
+    return PackedKeys(root / "packed", load(ProverConfig, {}, "environment").packed_quota)
+
+
 def prove(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The circuit.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")],
@@ -54,7 +65,6 @@ def prove(
         raise UsageError("give exactly one of --input and --witness")
     from partita.circuits.catalogue import Catalogue
     from partita.circuits.circuit_files import CircuitFiles
-    from partita.circuits.key_source import key_source
     from partita.circuits.snarkjs_json import write_proof_json, write_public_json
     from partita.groth16 import prover
     from partita.groth16.verifier import Verifier
@@ -66,9 +76,8 @@ def prove(
     out.mkdir(parents=True, exist_ok=True)
     witness = _witness(entry, files, input_file, witness_file)
     computer = backend_named(backend)
-    with progress("loading the proving key"):
-        # Every point was checked when the circuit was added; the digest says it is that file.
-        key = computer.load(key_source(entry.manifest, files).whole(), check=False)
+    with progress("loading the proving key", "bytes") as packing:
+        key = _load_key(entry, files, computer, packed_keys(data_dir_of(data_dir)), packing)
     done = 0
 
     with progress("proving") as step:
@@ -133,6 +142,30 @@ def write_text(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.write_text(text)
     temporary.replace(path)
+
+
+def _load_key(
+    entry: Entry, files: CircuitFiles, backend: Backend, packed: PackedKeys, packing: Step
+) -> LoadedKey:
+    """The circuit's key, from its packed file or, where there is no room for one, from its own."""
+    from partita.circuits.errors import PackingError
+    from partita.circuits.key_source import key_source, require_counts, source_sha256
+
+    manifest = entry.manifest
+    try:
+        found = packed.obtain(
+            source_sha256(manifest.files), lambda: key_source(manifest, files), packing
+        )
+    except PackingError as error:
+        note(f"the key is read from the circuit's own files: {error}")
+        # Every point was checked when the circuit was added; the digest says it is that file.
+        return backend.load(key_source(manifest, files).whole(), check=False)
+    try:
+        key = found.key()
+        require_counts(manifest, key)
+        return backend.load(key, check=False)
+    finally:
+        found.close()
 
 
 def _witness(

@@ -13,6 +13,7 @@ import signal
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from partita.circuits.packed import PackedKeys
 from partita.prover import memory, translate
 from partita.prover.circuits import Circuits
 from partita.prover.core import events as ev
@@ -112,6 +113,7 @@ class Prover:
         )
         self._circuits = Circuits(
             config.data_dir / "circuits",
+            PackedKeys(config.data_dir / "packed", config.packed_quota),
             OfferRules(backend.name, config.n_cores, config.check_rows_below),
             channel=self._link.channel,
             changed=self._offers_changed,

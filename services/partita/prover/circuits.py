@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from partita.circuits.packed import PackedKeys
     from partita.prover.core.model import Bytes
     from partita.prover.offers import Offer
 
 _RETRY_S = 1.0
-_NEEDED_ROLES = frozenset({"zkey", "wasm", "r1cs", "sym"})
+_NEEDED_ROLES = frozenset({"zkey", "params", "wasm", "r1cs", "sym"})
 _log = logs.get("circuits")
 
 
@@ -36,6 +37,7 @@ class Circuits:
 
     Args:
         root: `DATA_DIR/circuits`; files of the local catalogue in it are used as they are.
+        packed_keys: `DATA_DIR/packed`.
         rules: what offers depend on.
         channel: waits for a scheduler and returns the channel to it.
         changed: told whenever the offers changed.
@@ -44,12 +46,14 @@ class Circuits:
     def __init__(
         self,
         root: Path,
+        packed_keys: PackedKeys,
         rules: OfferRules,
         *,
         channel: Callable[[], Awaitable[grpc.aio.Channel]],
         changed: Callable[[], None],
     ) -> None:
         self._root = root
+        self.packed_keys = packed_keys
         self._rules = rules
         self._channel = channel
         self._changed = changed
@@ -61,7 +65,8 @@ class Circuits:
     @property
     def offers(self) -> list[Offer]:
         """The offers of all circuits, usable or not, by name."""
-        return [circuit.offer for _, circuit in sorted(self._known.items())]
+        known = sorted(self._known.items())
+        return [circuit.offer_now(self.packed_keys) for _, circuit in known]
 
     def key_bytes(self) -> dict[bytes, Bytes]:
         """Return what the key of each usable circuit takes, by manifest digest."""
@@ -141,6 +146,7 @@ class Circuits:
             circuit.manifest_json.encode(),
             digest,
             self.files(),
+            self.packed_keys,
             self._rules,
         )
 

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from partita.circuits.packed import DEFAULT_QUOTA_BYTES
 from partita.service.config import Duration, ProgramConfig, Size
 from partita.service.logs import LEVELS
 from partita.service.paths import default_data_dir
@@ -49,6 +50,11 @@ class ProverConfig(ProgramConfig):
     memory: Size | None = Field(
         None,
         description="Memory for keys and leases; unset = the machine's or cgroup's less an eighth.",
+    )
+    packed_quota: Size = Field(
+        DEFAULT_QUOTA_BYTES,
+        gt=0,
+        description="Disk for packed proving keys; those idle for longest are removed.",
     )
     limit_data: bool = Field(
         False,

@@ -7,12 +7,12 @@ becomes an offer with `unusable_reason`; it never takes the prover down.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from partita.circuits.key_source import key_source, source_sha256
 from partita.circuits.manifest import Manifest
 from partita.circuits.synthesis import open_synthesizer, peak_bytes
-from partita.circuits.zkey import read_zkey
 from partita.groth16.errors import FormatError, Groth16Error
 from partita.groth16.footprint import CircuitShape, footprint
 from partita.prover.core.model import NOTHING, Bytes
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from partita.circuits.circuit_files import CircuitFiles
+    from partita.circuits.packed import PackedKeys
     from partita.circuits.synthesis import Synthesizer
 
 _log = logs.get("offers")
@@ -54,12 +55,26 @@ class Circuit:
         manifest: what it is; None if the manifest itself is broken.
         synthesizers: by input format.
         rows_always: whether every witness is checked row by row: small circuits with an r1cs.
+        packed_load_ns: the expected time of a load once the key is packed; the offer's is that
+            of a load that has to pack it first.
     """
 
     offer: Offer
     manifest: Manifest | None = None
     synthesizers: Mapping[str, Synthesizer] = field(default_factory=dict)
     rows_always: bool = False
+    packed_load_ns: int = 0
+
+    @property
+    def source_sha256(self) -> str:
+        """What its packed key is named by; empty if the manifest itself is broken."""
+        return "" if self.manifest is None else source_sha256(self.manifest.files)
+
+    def offer_now(self, packed_keys: PackedKeys) -> Offer:
+        """The offer with the load time of a key that is, or is not, packed already."""
+        if self.offer.unusable_reason or not packed_keys.path_of(self.source_sha256).exists():
+            return self.offer
+        return replace(self.offer, load_ns=self.packed_load_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +97,12 @@ def build_circuit(
     manifest_json: bytes,
     manifest_sha256: bytes,
     files: CircuitFiles,
+    packed_keys: PackedKeys,
     rules: OfferRules,
 ) -> Circuit:
     """Return the circuit, usable or with the reason why it is not. Reads its files: slow."""
     try:
-        return _build(circuit_id, manifest_json, manifest_sha256, files, rules)
+        return _build(circuit_id, manifest_json, manifest_sha256, files, packed_keys, rules)
     except (Groth16Error, OSError, MemoryError) as error:
         return broken_circuit(circuit_id, manifest_sha256, str(error) or type(error).__name__)
     except Exception as error:  # noqa: BLE001  (one circuit never takes the others down)
@@ -109,6 +125,7 @@ def _build(
     manifest_json: bytes,
     manifest_sha256: bytes,
     files: CircuitFiles,
+    packed_keys: PackedKeys,
     rules: OfferRules,
 ) -> Circuit:
     found = hashlib.sha256(manifest_json).digest()
@@ -117,9 +134,8 @@ def _build(
             "manifest", f"has SHA-256 {found.hex()}, the catalogue says {manifest_sha256.hex()}"
         )
     manifest = Manifest.from_json("manifest", manifest_json)
-    key = read_zkey("zkey", files.open("zkey", manifest.files["zkey"]))
-    shape = CircuitShape.of(key)
-    del key
+    header = packed_keys.find(source_sha256(manifest.files))
+    shape = header.shape if header else CircuitShape.of(key_source(manifest, files).frame)
     need = footprint(rules.backend_name, shape, cores=rules.cores)
     synthesizers = {
         name: open_synthesizer(manifest, name, files) for name in sorted(manifest.input_formats)
@@ -142,7 +158,7 @@ def _build(
         peak=Bytes(peak),
         after_release=Bytes(min(peak, need.after_release_host_bytes + largest_input)),
         input_formats=tuple(synthesizers),
-        load_ns=need.load_ns,
+        load_ns=need.pack_ns + need.load_ns,
         expected_ns=need.expected_ns,
     )
-    return Circuit(offer, manifest, synthesizers, rows_always)
+    return Circuit(offer, manifest, synthesizers, rows_always, need.load_ns)

@@ -240,6 +240,7 @@ class Runner:
                 self._backend,
                 limit,
                 check_points=manifest not in self._checked,
+                self._circuits.packed_keys,
             )
         except Exception as error:  # noqa: BLE001  (each one is the key's failure)
             known = isinstance(error, Groth16Error | OSError | MemoryError)
@@ -252,7 +253,7 @@ class Runner:
         self._post(ev.KeyLoaded(manifest, resident.held))
 
     def _unload(self, manifest: bytes) -> None:
-        self._resident.pop(manifest).key.release()
+        self._resident.pop(manifest).release()
         self._post(ev.KeyUnloaded(manifest))
 
 

@@ -6,25 +6,33 @@ raises.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from partita.circuits.errors import PackingError
+from partita.circuits.key_source import key_source, require_counts, source_sha256
 from partita.circuits.r1cs_file import read_r1cs
-from partita.circuits.zkey import read_zkey
-from partita.groth16.errors import FormatError, MismatchError, ResourceError, UnsatisfiedError
+from partita.groth16.errors import FormatError, ResourceError, UnsatisfiedError
 from partita.prover.core.model import Bytes
 from partita.prover.offers import r1cs_bytes
+from partita.service import logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from partita.circuits.circuit_files import CircuitFiles
     from partita.circuits.manifest import Manifest
+    from partita.circuits.packed import PackedKey, PackedKeys
     from partita.groth16.backend import Backend, LoadedKey
+    from partita.groth16.keys import ProvingKey
     from partita.groth16.r1cs import R1cs
     from partita.groth16.witness import Witness
     from partita.prover.inputs import InputBuffer
     from partita.prover.offers import Circuit
+
+
+_log = logs.get("keys")
 
 
 @dataclass(slots=True)
@@ -37,6 +45,7 @@ class ResidentKey:
         key: the backend's key.
         r1cs: the constraint system, of small circuits only.
         held: what all of it occupies.
+        packed: the packed file it came from, kept from removal; None without one.
     """
 
     circuit: Circuit
@@ -44,19 +53,36 @@ class ResidentKey:
     key: LoadedKey
     r1cs: R1cs | None
     held: Bytes
+    packed: PackedKey | None
+
+    def release(self) -> None:
+        """Give back the key's memory and the use of its packed file."""
+        self.key.release()
+        if self.packed is not None:
+            self.packed.close()
 
 
 def load_key(
-    circuit: Circuit, files: CircuitFiles, backend: Backend, limit: Bytes, *, check_points: bool
+    circuit: Circuit,
+    files: CircuitFiles,
+    packed_keys: PackedKeys,
+    backend: Backend,
+    limit: Bytes,
+    *,
+    check_points: bool,
 ) -> ResidentKey:
-    """Load the proving key of a circuit.
+    """Load the proving key of a circuit from its packed file, which is made if it is not there.
+
+    Where it cannot be made, the key is read from the circuit's own files, and that is logged.
 
     Args:
         circuit: a usable circuit.
         files: where its files are found.
+        packed_keys: where packed files are found.
         backend: whose memory it goes to.
         limit: the most it may occupy.
-        check_points: check every point; not needed again for a digest that passed once.
+        check_points: without a packed file, whether to check every point; not needed again for a
+            digest that passed once.
 
     Raises:
         InputError: a file is missing, altered or malformed.
@@ -65,21 +91,50 @@ def load_key(
     manifest = circuit.manifest
     if manifest is None:
         raise FormatError("manifest", f"circuit {circuit.offer.circuit_id} has none that is usable")
-    parsed = read_zkey("zkey", files.open("zkey", manifest.files["zkey"]))
-    for name in ("curve", "n_public", "n_wires", "domain_size"):
-        if getattr(parsed, name) != getattr(manifest, name):
-            raise MismatchError(
-                f"{name} of the zkey", getattr(manifest, name), getattr(parsed, name)
-            )
     r1cs, rows_bytes = None, 0
     if circuit.rows_always:
         r1cs, rows_bytes = _open_r1cs(manifest, files)
-    key = backend.load(parsed, check=check_points)
-    held = Bytes(key.size_bytes + rows_bytes)
-    if not held.fits(limit):
-        key.release()
-        raise ResourceError(f"the key occupies {held.host} bytes, its offer says {limit.host}")
-    return ResidentKey(circuit, manifest, key, r1cs, held)
+    with ExitStack() as held:
+        packed = None
+        try:
+            packed = packed_keys.obtain(
+                source_sha256(manifest.files), lambda: key_source(manifest, files)
+            )
+        except PackingError as error:
+            _log.warning("key.not_packed", circuit_id=circuit.offer.circuit_id, reason=str(error))
+            parsed, check = _whole(manifest, files, limit, error, check_points=check_points)
+        else:
+            held.callback(packed.close)
+            parsed, check = packed.key(), False
+            require_counts(manifest, parsed)
+        key = backend.load(parsed, check=check)
+        held.callback(key.release)
+        del parsed
+        if packed is not None:
+            packed.unmap()
+        size = Bytes(key.size_bytes + rows_bytes)
+        if not size.fits(limit):
+            raise ResourceError(f"the key occupies {size.host} bytes, its offer says {limit.host}")
+        held.pop_all()
+    return ResidentKey(circuit, manifest, key, r1cs, size, packed)
+
+
+def _whole(
+    manifest: Manifest,
+    files: CircuitFiles,
+    limit: Bytes,
+    error: PackingError,
+    *,
+    check_points: bool,
+) -> tuple[ProvingKey, bool]:
+    """The key without a packed file, and whether its points are still to be checked."""
+    source = key_source(manifest, files)
+    if 2 * source.whole_size_bytes > limit.host:
+        raise ResourceError(
+            f"{error}; without a packed file the key takes {2 * source.whole_size_bytes} bytes "
+            f"while it is loaded, its offer says {limit.host}"
+        )
+    return source.whole(), check_points and not source.whole_is_checked
 
 
 def synthesize(
