@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -15,6 +20,7 @@ from partita.groth16.r1cs import R1cs
 from partita.groth16.setup import ToxicWaste, set_up
 from partita.groth16.verifier import Verifier
 from partita.groth16.verifying_key import VerifyingKey
+from tests.conftest import ROOT
 from tests.groth16 import tiny_setup
 from tests.groth16.tiny_setup import Circuit, edge_circuits, product_circuit
 
@@ -206,3 +212,39 @@ def test_a_system_that_cannot_be_read_or_is_too_large_is_refused() -> None:
     )
     with pytest.raises(MismatchError, match="constraints and public inputs"):
         set_up(large, KeyFamily.SNARKJS, ToxicWaste.random("bn254"))
+
+
+_REFUSED = """
+import resource
+from partita.groth16.errors import ResourceError
+from partita.groth16.keys import KeyFamily
+from partita.groth16.setup import ToxicWaste, set_up
+from tests.groth16.test_setup import chain
+
+small, (large, _) = chain("bn254", 4)[0], chain("bn254", 1 << 17)
+set_up(small, KeyFamily.SNARKJS, ToxicWaste.random("bn254"))  # the threads are there now
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (8 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+try:
+    set_up(large, KeyFamily.SNARKJS, ToxicWaste.random("bn254"))
+except ResourceError as error:
+    print("refused:", error)
+set_up(small, KeyFamily.SNARKJS, ToxicWaste.random("bn254"))
+print("alive")
+"""
+
+
+def test_refused_memory_is_a_resource_error_and_the_process_goes_on() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _REFUSED],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    refused, alive = done.stdout.splitlines()
+    assert re.fullmatch(r"refused: \d+ bytes of memory were refused", refused)
+    assert alive == "alive"
