@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from partita.scheduler.blobs import BlobStore
+from partita.scheduler.blobs import BlobMissingError, BlobStore
 from partita.scheduler.core.effects import (
     Accept,
     AnswerWaiter,
@@ -32,6 +32,7 @@ from partita.scheduler.core.effects import (
 from partita.scheduler.core.errors import JobUnknown, SessionUnknown
 from partita.scheduler.core.events import (
     Event,
+    JobRetried,
     JobSubmitted,
     Persisted,
     Restored,
@@ -39,7 +40,7 @@ from partita.scheduler.core.events import (
     WaiterLeft,
 )
 from partita.scheduler.core.machine import SchedulerCore
-from partita.scheduler.core.model import JobState, Outcome
+from partita.scheduler.core.model import BlobRef, JobState, Outcome
 from partita.scheduler.core.records import JobAccepted, JobForgotten, JobRecord, Record
 from partita.scheduler.identity import JobIds
 from partita.scheduler.sessions import Link, Sessions, events_of, lost_inputs
@@ -274,13 +275,39 @@ class Engine:
             EngineStoppedError: the scheduler is broken.
         """
         self._refuse_if_broken()
+        event = make(*self._new_job())
+        return await self._hand_in(event, [(part.input, part.inline) for part in event.partitions])
+
+    async def retry(self, job_id: str) -> Accept | Refuse:
+        """Hand in a FAILED or CANCELLED job again; as `submit`.
+
+        Raises:
+            JobUnknown: there is no such job.
+            BlobMissingError: inputs that are needed again are gone.
+            EngineStoppedError: the scheduler is broken.
+        """
+        self._refuse_if_broken()
+        self.run_now()
+        inputs = self.core.inputs_to_retry(job_id)
+        missing = [
+            r.sha256 for r, kept in inputs if kept is None and not self.blobs.renew(r.sha256)
+        ]
+        if missing:
+            raise BlobMissingError(missing)
+        new_id, number = self._new_job()
+        return await self._hand_in(JobRetried(new_id, job_id, number), inputs)
+
+    def _new_job(self) -> tuple[str, int]:
         self._last_number += 1
-        number = self._last_number
-        event = make(self._ids.mint(self.clock.now_ns(), os.urandom(8)), number)
+        return self._ids.mint(self.clock.now_ns(), os.urandom(8)), self._last_number
+
+    async def _hand_in(
+        self, event: JobSubmitted | JobRetried, inputs: list[tuple[BlobRef, bytes | None]]
+    ) -> Accept | Refuse:
         future: asyncio.Future[Accept | Refuse] = asyncio.get_running_loop().create_future()
         future.add_done_callback(lambda done: self._release(event.job_id, done))
-        self._callers[number] = future
-        self.blobs.hold(event.job_id, [(spec.input, spec.inline) for spec in event.partitions])
+        self._callers[event.caller] = future
+        self.blobs.hold(event.job_id, inputs)
         self.post(event)
         self.run_now()
         return await asyncio.shield(future)

@@ -21,8 +21,8 @@ from partita.scheduler.api.fleet_views import prover_message, snapshot_message
 from partita.scheduler.api.status import answers_errors, bad, missing_blobs, refusal
 from partita.scheduler.api.translate import bytes_message
 from partita.scheduler.catalogue import CatalogueWatcher, KnownCircuit
-from partita.scheduler.core.events import ModeSet, TrustSet
-from partita.scheduler.core.model import Mode, Trust
+from partita.scheduler.core.events import ModeSet, ResidencySet, TrustSet
+from partita.scheduler.core.model import Mode, Residency, Trust
 from partita.scheduler.core.views import FleetView
 from partita.scheduler.engine import Engine
 from partita.service.grpcio import abort
@@ -133,6 +133,25 @@ class FleetService(ProverFleetService):
             if prover.prover_id == prover_id:
                 return prover_message(prover)
         raise bad("prover_id", f"no prover is called {prover_id[:128]!r}", "PROVER_UNKNOWN")
+
+    @answers_errors
+    async def SetResidency(  # noqa: N802
+        self, request: fleet_pb2.SetResidencyRequest, context: Context
+    ) -> fleet_pb2.SetResidencyResponse:
+        """See the service's definition."""
+        del context
+        wish = next((r for r in Residency if int(r) == int(request.residency)), None)
+        if wish is None:
+            raise bad("residency", f"{int(request.residency)}: must be AUTO, PINNED or EVICTED")
+        await self._catalogue.refresh()
+        manifest_sha256 = self._known(request.circuit_id).entry.manifest_sha256
+        if request.prover_id:
+            self._prover(request.prover_id)
+        self._engine.run_now()
+        changed = self._engine.core.residency_change(manifest_sha256, request.prover_id, wish)
+        self._engine.post(ResidencySet(manifest_sha256, request.prover_id, wish))
+        self._engine.run_now()
+        return fleet_pb2.SetResidencyResponse(changed=bytes_message(changed))
 
     @answers_errors
     async def AddCircuit(  # noqa: N802

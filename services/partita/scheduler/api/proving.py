@@ -1,4 +1,4 @@
-"""ProvingService: submit, look, wait, watch, list, cancel.
+"""ProvingService: submit, look, wait, watch, list, cancel, retry.
 
 The handlers check what a client says, ask the engine, and translate; they decide nothing about
 jobs. A caller that goes away takes nothing with it but its own wait.
@@ -333,6 +333,18 @@ class ProvingService(proving_pb2_grpc.ProvingServiceServicer):
         finally:
             self._engine.leave(request.job_id, number)
         return proving_pb2.CancelJobResponse(job=self._job(request.job_id))
+
+    @answers_errors
+    async def RetryJob(  # noqa: N802
+        self, request: proving_pb2.RetryJobRequest, context: Context
+    ) -> proving_pb2.RetryJobResponse:
+        """See the service's definition."""
+        del context
+        self._refuse_if_draining()
+        answer = await self._engine.retry(request.job_id)
+        if isinstance(answer, Refuse):
+            raise of_refusal(answer)
+        return proving_pb2.RetryJobResponse(job=self._job(answer.job_id))
 
 
 def _event(submission: Submission, job_id: str, caller: int) -> JobSubmitted:

@@ -55,8 +55,10 @@ def retry(state: State, event: JobRetried) -> None:
 def inputs(state: State, job: Job) -> list[tuple[BlobRef, bytes | None]]:
     """Return the inputs that a retry of the job needs: of what nobody has proved.
 
-    Empty where a retry would attach.
+    Empty where a retry would attach, or be refused because of the job's state.
     """
+    if job.state is not JobState.ENDED or job.outcome is Outcome.COMPLETED:
+        return []
     newer = _newer(state, job)
     if newer is not None and newer.outcome in (None, Outcome.COMPLETED):
         return []
