@@ -121,6 +121,15 @@ def read_vk(source: str, data: bytes | memoryview) -> BellpersonVk:
     return vk
 
 
+def read_params_vk(source: str, data: bytes | memoryview) -> BellpersonVk:
+    """Read the .vk that a .params file begins with; the rest is not looked at.
+
+    Raises:
+        FormatError, EncodingError: as `read_vk`.
+    """
+    return _File(source, data).vk()
+
+
 class ParamsFile:
     """A .params file with the constraint system it belongs to; its queries are read by demand.
 

@@ -17,7 +17,7 @@ from partita.cli.options import (
     running_scheduler,
 )
 from partita.cli.output import note, progress, show
-from partita.cli.proving import backend_named, packed_keys, write_text
+from partita.cli.proving import backend_named, packed_keys, write_text, write_whole
 
 if TYPE_CHECKING:
     from partita.circuits.catalogue import Catalogue, Entry
@@ -170,17 +170,19 @@ def show_circuit(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The circuit.")],
     vkey: Annotated[
         Path | None,
-        typer.Option("--vkey", metavar="OUT", help="Write snarkjs' verification_key.json here."),
+        typer.Option(
+            "--vkey",
+            metavar="OUT",
+            help="Write the verifying key here: OUT.json as snarkjs, OUT.vk as bellperson.",
+        ),
     ] = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show one circuit and write its verifying key."""
-    from partita.circuits.snarkjs_json import write_verifying_key_json
-
     entry = _catalogue(data_dir).show(name)
     if vkey is not None:
-        write_text(vkey, write_verifying_key_json(entry.verifying_key()))
+        _write_verifying_key(entry, vkey)
     value = _entry(entry)
     lines = [_INSECURE] if entry.manifest.insecure else []
     lines += [f"{key}: {text}" for key, text in value.items() if not isinstance(text, dict)]
@@ -244,6 +246,23 @@ def remove(
     if not removed:
         catalogue.remove(name)
     show(as_json, {"removed": name}, f"removed {name}")
+
+
+def _write_verifying_key(entry: Entry, out: Path) -> None:
+    from partita.circuits.bellperson import read_params_vk
+    from partita.circuits.container import map_file
+    from partita.circuits.snarkjs_json import write_verifying_key_json
+
+    if out.suffix != ".vk":
+        write_text(out, write_verifying_key_json(entry.verifying_key()))
+        return
+    if "params" not in entry.manifest.files:
+        raise UsageError(
+            f"{out}: {entry.circuit_id} has a key of snarkjs, which lacks points that a .vk "
+            "holds; write a .json"
+        )
+    source = entry.file("params")
+    write_whole(out, read_params_vk(str(source), map_file(source)).to_bytes())
 
 
 def _catalogue(data_dir: Path | None) -> Catalogue:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from partita.circuits.packed import PackedKeys
     from partita.cli.output import Step
     from partita.groth16.backend import Backend, LoadedKey
+    from partita.groth16.verifying_key import VerifyingKey
     from partita.groth16.witness import Witness
 
 
@@ -107,21 +108,20 @@ def prove(
 
 
 def verify(
-    vkey: Annotated[Path, typer.Option("--vkey", metavar="F.json", help="verification_key.json.")],
+    vkey: Annotated[
+        Path,
+        typer.Option("--vkey", metavar="F", help="verification_key.json, or bellperson's .vk."),
+    ],
     public: Annotated[Path, typer.Option("--public", metavar="F.json", help="public.json.")],
     proof: Annotated[Path, typer.Option("--proof", metavar="F.json", help="proof.json.")],
     as_json: JsonFlag = False,
 ) -> None:
     """Verify a proof of snarkjs' format; exit code 1 if it does not verify."""
-    from partita.circuits.snarkjs_json import (
-        read_proof_json,
-        read_public_json,
-        read_verifying_key_json,
-    )
+    from partita.circuits.snarkjs_json import read_proof_json, read_public_json
     from partita.groth16.errors import MismatchError
     from partita.groth16.verifier import Verifier
 
-    key = read_verifying_key_json(str(vkey), vkey.read_bytes())
+    key = _read_verifying_key(vkey)
     statement = read_public_json(
         str(public), public.read_bytes(), curve_name=key.curve, n_public=key.n_public
     )
@@ -138,10 +138,26 @@ def verify(
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write a text as `write_whole` writes bytes."""
+    write_whole(path, text.encode())
+
+
+def write_whole(path: Path, data: bytes) -> None:
     """Write a file so that a reader sees the old or the new one, never half of it."""
     temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(text)
+    temporary.write_bytes(data)
     temporary.replace(path)
+
+
+def _read_verifying_key(path: Path) -> VerifyingKey:
+    """A verifying key of snarkjs or, by the name's ending, of bellperson."""
+    from partita.circuits.bellperson import read_vk
+    from partita.circuits.snarkjs_json import read_verifying_key_json
+
+    data = path.read_bytes()
+    if path.suffix == ".vk":
+        return read_vk(str(path), data).verifying_key()
+    return read_verifying_key_json(str(path), data)
 
 
 def _load_key(

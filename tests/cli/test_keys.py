@@ -1,0 +1,95 @@
+"""Packed keys and bellperson's verifying keys by command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from partita.circuits.bellperson import read_vk
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli
+
+EDGE = Path("tests/vectors/edge")
+ONE = EDGE / "one-constraint-bn254"
+ONE_BLS = EDGE / "one-constraint-bls12-381"
+
+
+def packed_files(data_dir: Path) -> list[Path]:
+    return sorted((data_dir / "packed").glob("*.pk"))
+
+
+async def test_adding_a_circuit_packs_its_key_and_prove_uses_it(
+    cli: Cli, data_dir: Path, tmp_path: Path
+) -> None:
+    added = await cli("circuits", "add", "one", "--zkey", ONE / "circuit.zkey", "--json")
+    (packed,) = packed_files(data_dir)
+    assert packed.name.startswith(added.object["files"]["zkey"])
+    (data_dir / "circuits" / "one" / "zkey").write_bytes(b"altered")
+    proved = await cli(
+        *("prove", "one", "--witness", ONE / "witness.wtns", "--out", tmp_path / "out", "--json")
+    )
+    assert (proved.code, proved.object["verified"]) == (0, True)
+
+
+async def test_a_circuit_is_added_and_proved_without_room_for_its_packed_key(
+    cli: Cli,
+    data_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("PARTITA_PROVER__PACKED_QUOTA", "1KiB")
+    added = await cli("circuits", "add", "one", "--zkey", ONE / "circuit.zkey")
+    assert added.code == 0
+    assert "all packed keys may take 1024" in caplog.text
+    assert packed_files(data_dir) == []
+    proved = await cli(
+        *("prove", "one", "--witness", ONE / "witness.wtns", "--out", tmp_path / "out")
+    )
+    assert proved.code == 0
+    assert "read from the circuit's own files" in proved.err
+
+
+async def test_a_bellperson_circuit_proves_and_its_vk_verifies(
+    cli: Cli, data_dir: Path, tmp_path: Path
+) -> None:
+    r1cs = ("--r1cs", ONE_BLS / "circuit.r1cs")
+    await cli("circuits", "setup", "made", *r1cs, "--insecure", "--family", "bellperson")
+    params = data_dir / "circuits" / "made" / "params"
+    assert (await cli("circuits", "add", "one", "--params", params, *r1cs)).code == 0
+    assert len(packed_files(data_dir)) == 1
+    out, vk = tmp_path / "out", tmp_path / "one.vk"
+    witness = ("--witness", ONE_BLS / "witness.wtns")
+    assert (await cli("prove", "one", *witness, "--out", out)).code == 0
+    assert (await cli("circuits", "show", "one", "--vkey", vk)).code == 0
+    assert params.read_bytes().startswith(vk.read_bytes())
+    assert read_vk("vk", vk.read_bytes()).n_public == 1
+    checked = ("verify", "--public", out / "public.json", "--proof", out / "proof.json")
+    assert (await cli(*checked, "--vkey", vk)).code == 0
+    vk.write_bytes(vk.read_bytes()[:-1])
+    cut = await cli(*checked, "--vkey", vk)
+    assert (cut.code, "cut off" in cut.err) == (2, True)
+
+
+async def test_a_key_of_snarkjs_cannot_be_written_as_a_vk(cli: Cli, tmp_path: Path) -> None:
+    await cli("circuits", "add", "one", "--zkey", ONE_BLS / "circuit.zkey")
+    ended = await cli("circuits", "show", "one", "--vkey", tmp_path / "one.vk")
+    assert ended.code == 2
+    assert "write a .json" in ended.err
+
+
+async def test_a_damaged_packed_key_is_made_again(
+    cli: Cli, data_dir: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await cli("circuits", "add", "one", "--zkey", ONE / "circuit.zkey")
+    (packed,) = packed_files(data_dir)
+    good = packed.read_bytes()
+    packed.write_bytes(good[:5000] + bytes([good[5000] ^ 1]) + good[5001:])
+    witness = ("--witness", ONE / "witness.wtns")
+    proved = await cli("prove", "one", *witness, "--out", tmp_path / "out")
+    assert proved.code == 0
+    assert "damaged" in caplog.text
+    assert packed.read_bytes() == good
