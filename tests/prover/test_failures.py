@@ -50,3 +50,11 @@ def test_each_error_has_its_kind_and_reason(
 
 def test_details_are_bounded() -> None:
     assert len(failure_of(FormatError("input", "x" * 10**6)).detail) == MAX_DETAIL_CHARS
+
+
+def test_what_may_be_the_fault_of_the_build_names_it_and_a_wrong_input_does_not() -> None:
+    for error in (ResourceError("x" * 10**4), ComputeError("panic"), ZeroDivisionError("oh")):
+        failure = failure_of(error, "1.2 code 00ff")
+        assert failure.detail.endswith(" (build 1.2 code 00ff)")
+        assert len(failure.detail) <= MAX_DETAIL_CHARS
+    assert "build" not in failure_of(UnsatisfiedError(3, 9), "1.2 code 00ff").detail

@@ -27,7 +27,7 @@ from partita.prover.server import ProverServicer, make_server
 from partita.prover.watchdog import Watchdog
 from partita.service import logs
 from partita.service.clock import Clock
-from partita.service.fingerprint import fingerprint
+from partita.service.fingerprint import RunningBuild
 from partita.v1 import dispatch_pb2
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Prover:
     ) -> None:
         self._config = config
         self._instance_id = uuid.uuid4().hex
-        self._fingerprint = translate.fingerprint_message(fingerprint(backend.name))
+        self._build = RunningBuild(backend.name)
         core = PipelineCore(
             CoreConfig(
                 total=Bytes(config.total_bytes),
@@ -125,6 +125,7 @@ class Prover:
             post=self._engine.post_from_thread,
             synthesis_threads=config.synthesis_threads,
             watchdog=watchdog,
+            build=self._build.fingerprint.short(),
         )
         self._engine.connect(self._runner.execute, self._view_changed)
         self._condition = Condition.READY
@@ -158,24 +159,29 @@ class Prover:
             address=address,
             schedulers=list(self._config.schedulers),
             memory_bytes=self._config.total_bytes,
+            build=self._build.fingerprint.as_object(),
         )
         link = asyncio.create_task(self._link.run(), name="link")
         circuits = asyncio.create_task(self._circuits.run(), name="circuits")
+        build = asyncio.create_task(
+            self._build.watch(self._config.build_check / 1e9, self._link.send_hello), name="build"
+        )
         try:
-            return await self._wait(link, circuits)
+            return await self._wait(link, circuits, build)
         finally:
             await self._server.serving(False)
             await self._end_link(link)
-            circuits.cancel()
-            await asyncio.gather(circuits, return_exceptions=True)
+            for task in (circuits, build):
+                task.cancel()
+            await asyncio.gather(circuits, build, return_exceptions=True)
             self._runner.close()
             await self._server.stop(0)
             run_file.unlink(missing_ok=True)
 
-    async def _wait(self, link: asyncio.Task[None], circuits: asyncio.Task[None]) -> int:
+    async def _wait(self, *tasks: asyncio.Task[None]) -> int:
         """Return the exit code; a part that broke is raised."""
         exited = self._engine.exited
-        parts: set[asyncio.Future[Any]] = {exited, link, circuits}
+        parts: set[asyncio.Future[Any]] = {exited, *tasks}
         done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
         for part in done:
             part.result()
@@ -195,7 +201,8 @@ class Prover:
             instance_id=self._instance_id,
             contract_min=CONTRACT,
             contract_max=CONTRACT,
-            fingerprint=self._fingerprint,
+            features=self._build.features,
+            fingerprint=translate.fingerprint_message(self._build.fingerprint),
             total=translate.bytes_message(Bytes(config.total_bytes)),
             max_leases=config.n_leases,
             express_leases=1,

@@ -93,6 +93,11 @@ class ProverConfig(ProgramConfig):
     )
     backoff_busy: Duration = Field(10 * _SECOND, description="The most, while leases are held.")
     backoff_idle: Duration = Field(30 * _SECOND, description="The most, otherwise.")
+    build_check: Duration = Field(
+        30 * _SECOND,
+        gt=0,
+        description="How often the installed files are compared with those that run.",
+    )
     log_level: str = Field("info", description="debug, info, warning or error.")
     check_invariants: bool = Field(
         False, description="Check the core's invariants after every step; slow, for diagnosis."

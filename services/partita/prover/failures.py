@@ -34,21 +34,28 @@ class InputLostError(Exception):
     """The scheduler does not have the input, or its bytes do not match its digest."""
 
 
-def failure_of(error: BaseException) -> Failure:
-    """Return the Failure that an exception of a stage means."""
+def failure_of(error: BaseException, build: str = "") -> Failure:
+    """Return the Failure that an exception of a stage means.
+
+    Args:
+        error: the exception.
+        build: names the prover's build; told where the build may be to blame, and not the input.
+    """
     if isinstance(error, InputLostError):
         return _failure(FailureKind.INPUT_LOST, "INPUT_LOST", error)
     if isinstance(error, InputError):
         reason = next((name for kind, name in _REASONS if isinstance(error, kind)), "BAD_INPUT")
         return _failure(FailureKind.INVALID_INPUT, reason, error)
     if isinstance(error, ResourceError | MemoryError):
-        return _failure(FailureKind.RESOURCE, "OUT_OF_MEMORY", error)
+        return _failure(FailureKind.RESOURCE, "OUT_OF_MEMORY", error, build)
     if isinstance(error, ComputeError):
-        return _failure(FailureKind.COMPUTE, "BACKEND_FAILED", error)
-    return Failure(
-        FailureKind.INTERNAL, "UNEXPECTED", f"{type(error).__name__}: {error}"[:MAX_DETAIL_CHARS]
-    )
+        return _failure(FailureKind.COMPUTE, "BACKEND_FAILED", error, build)
+    return _failure(FailureKind.INTERNAL, "UNEXPECTED", f"{type(error).__name__}: {error}", build)
 
 
-def _failure(kind: FailureKind, reason: str, error: BaseException) -> Failure:
-    return Failure(kind, reason, (str(error) or type(error).__name__)[:MAX_DETAIL_CHARS])
+def _failure(
+    kind: FailureKind, reason: str, error: BaseException | str, build: str = ""
+) -> Failure:
+    text = str(error) or type(error).__name__
+    end = f" (build {build})" if build else ""
+    return Failure(kind, reason, text[: MAX_DETAIL_CHARS - len(end)] + end)

@@ -72,6 +72,7 @@ class Runner:
         post: takes events for the core, from any thread.
         synthesis_threads: threads beside the express one.
         watchdog: watches the device thread; None for a backend that shows no progress.
+        build: names this build where a failure may be its fault.
     """
 
     def __init__(
@@ -83,7 +84,9 @@ class Runner:
         post: Callable[[ev.Event], None],
         synthesis_threads: int,
         watchdog: Watchdog | None = None,
+        build: str = "",
     ) -> None:
+        self._build = build
         self._backend = backend
         self._circuits = circuits
         self._channel = channel
@@ -147,7 +150,7 @@ class Runner:
         if task.cancelled():
             self._post(ev.StageStopped(work.order.lease_id))
         elif (error := task.exception()) is not None:
-            self._post(ev.StageFailed(work.order.lease_id, _told(work, error)))
+            self._post(ev.StageFailed(work.order.lease_id, self._told(work, error)))
         else:
             work.input = task.result()
             work.held_bytes = work.input.size_bytes
@@ -161,7 +164,7 @@ class Runner:
         except (Stopped, SynthesisStoppedError):
             event = ev.StageStopped(work.order.lease_id)
         except Exception as error:  # noqa: BLE001  (each one is the lease's failure)
-            event = ev.StageFailed(work.order.lease_id, _told(work, error))
+            event = ev.StageFailed(work.order.lease_id, self._told(work, error))
             if isinstance(error, ComputeError):
                 self._broken_in_a_row += 1
                 fault = str(error)
@@ -237,10 +240,10 @@ class Runner:
             resident = stages.load_key(
                 circuit,
                 self._circuits.files(),
+                self._circuits.packed_keys,
                 self._backend,
                 limit,
                 check_points=manifest not in self._checked,
-                self._circuits.packed_keys,
             )
         except Exception as error:  # noqa: BLE001  (each one is the key's failure)
             known = isinstance(error, Groth16Error | OSError | MemoryError)
@@ -256,17 +259,16 @@ class Runner:
         self._resident.pop(manifest).release()
         self._post(ev.KeyUnloaded(manifest))
 
-
-def _told(work: _Work, error: BaseException) -> Failure:
-    """Log why a stage failed and return its Failure."""
-    failure = failure_of(error)
-    unforeseen = failure.kind is FailureKind.INTERNAL
-    tell = _log.error if unforeseen else _log.info
-    tell(
-        "lease.failed",
-        lease_id=work.order.lease_id,
-        kind=failure.kind.name,
-        reason=failure.reason,
-        exc_info=error if unforeseen else None,
-    )
-    return failure
+    def _told(self, work: _Work, error: BaseException) -> Failure:
+        """Log why a stage failed and return its Failure."""
+        failure = failure_of(error, self._build)
+        unforeseen = failure.kind is FailureKind.INTERNAL
+        tell = _log.error if unforeseen else _log.info
+        tell(
+            "lease.failed",
+            lease_id=work.order.lease_id,
+            kind=failure.kind.name,
+            reason=failure.reason,
+            exc_info=error if unforeseen else None,
+        )
+        return failure

@@ -95,14 +95,7 @@ def offer_message(offer: Offer) -> dispatch_pb2.CircuitOffer:
 
 def fingerprint_message(fingerprint: Fingerprint) -> types_pb2.Fingerprint:
     """Return the message of a fingerprint."""
-    return types_pb2.Fingerprint(
-        version=fingerprint.version,
-        code_sha256=fingerprint.code_sha256,
-        native_sha256=fingerprint.native_sha256,
-        backend=fingerprint.backend,
-        device=fingerprint.device,
-        runtime=fingerprint.runtime,
-    )
+    return types_pb2.Fingerprint(**fingerprint.values())  # type: ignore[arg-type]
 
 
 def bytes_message(amount: Bytes) -> types_pb2.Bytes:

@@ -31,6 +31,7 @@ from partita.scheduler.sqlite import SqliteStore
 from partita.scheduler.store import DataDirLock, Store
 from partita.service import logs
 from partita.service.clock import Clock
+from partita.service.fingerprint import RunningBuild
 from partita.service.grpcio import Server
 from partita.v1 import blobs_pb2_grpc, dispatch_pb2_grpc, fleet_pb2_grpc, proving_pb2_grpc
 
@@ -106,6 +107,7 @@ class Scheduler:
         config = self._config
         restored = await asyncio.to_thread(self._store.open, int(time.time()))
         self.epoch = restored.epoch
+        self._running = await asyncio.to_thread(RunningBuild, "native")
         self._build(restored)
         self.engine.restore(restored)
         await self._catalogue.refresh()
@@ -118,8 +120,8 @@ class Scheduler:
         self.engine.post(ListenerOpened())
         self.engine.run_now()
         self._catalogue.follow(config.catalogue_scan)
-        expire = asyncio.create_task(self._expire_blobs())
-        self._tasks.add(expire)
+        self._tasks.add(asyncio.create_task(self._expire_blobs()))
+        self._tasks.add(asyncio.create_task(self._running.watch(config.build_check / 1e9)))
         await self._clients.serving(True)
         await self._provers.serving(True)
         await asyncio.to_thread(_write_addresses, config.data_dir, self.addresses, self.epoch)
@@ -129,6 +131,7 @@ class Scheduler:
             clients=self.addresses.client,
             provers=self.addresses.prover,
             jobs=len(restored.jobs),
+            build=self._running.fingerprint.as_object(),
         )
 
     def _build(self, restored: Restored) -> None:
@@ -157,6 +160,7 @@ class Scheduler:
             self.engine,
             self._catalogue,
             epoch=self.epoch,
+            build=self._running,
             max_blob_bytes=config.max_blob,
             allow_prover_statements=config.allow_prover_statements,
         )
@@ -165,6 +169,8 @@ class Scheduler:
             self.engine,
             self._catalogue,
             epoch=self.epoch,
+            build=self._running,
+            exact=config.fingerprint_gate == "exact",
             beat_ns=config.beat,
             stall_ns=config.stall,
         )

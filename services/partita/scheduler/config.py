@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -68,6 +68,15 @@ class SchedulerConfig(ProgramConfig):
     )
     stop_grace: Duration = Field(
         5 * 10**9, description="How long running calls may take after a request to stop."
+    )
+    fingerprint_gate: Literal["report", "exact"] = Field(
+        "report",
+        description='A prover of another build: "report" tells it, "exact" refuses the prover.',
+    )
+    build_check: Duration = Field(
+        30 * 10**9,
+        gt=0,
+        description="How often the installed files are compared with those that run.",
     )
     check_invariants: bool = Field(
         False, description="Check the core's invariants after every step; slow, for diagnosis."

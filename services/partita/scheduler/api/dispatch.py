@@ -18,6 +18,13 @@ from partita.scheduler.catalogue import CatalogueWatcher
 from partita.scheduler.engine import Engine
 from partita.scheduler.sessions import Link
 from partita.service import logs
+from partita.service.fingerprint import (
+    GATE_FIELDS,
+    Difference,
+    Fingerprint,
+    RunningBuild,
+    differences,
+)
 from partita.service.grpcio import RpcError, abort
 from partita.v1 import dispatch_pb2, dispatch_pb2_grpc
 
@@ -33,6 +40,8 @@ class DispatchService(dispatch_pb2_grpc.DispatchServiceServicer):
         engine: owns the core.
         catalogue: its revision goes into the greeting.
         epoch: of this start of the scheduler.
+        build: what this process runs; provers are compared with it.
+        exact: refuse provers of another build, otherwise tell them in the log.
         beat_ns: how often a prover must speak.
         stall_ns: how long a new stream may wait with its first message.
     """
@@ -43,12 +52,16 @@ class DispatchService(dispatch_pb2_grpc.DispatchServiceServicer):
         catalogue: CatalogueWatcher,
         *,
         epoch: int,
+        build: RunningBuild,
+        exact: bool,
         beat_ns: int,
         stall_ns: int,
     ) -> None:
         self._engine = engine
         self._catalogue = catalogue
         self._epoch = epoch
+        self._build = build
+        self._exact = exact
         self._beat_ns = beat_ns
         self._stall_s = stall_ns / 1e9
         self.draining = False
@@ -94,7 +107,21 @@ class DispatchService(dispatch_pb2_grpc.DispatchServiceServicer):
                 metadata={"contract": str(CONTRACT)},
             )
         hello: dispatch_pb2.Hello = message.hello
+        self._compare(hello)
         return hello
+
+    def _compare(self, hello: dispatch_pb2.Hello) -> None:
+        """Tell in what a prover's build differs from this one; refuse it if that is the rule."""
+        found = differences(self._build.fingerprint, Fingerprint.of(hello.fingerprint), GATE_FIELDS)
+        if not found:
+            return
+        _log.warning(
+            "prover.differs",
+            prover_id=hello.prover_id,
+            differences=[str(difference) for difference in found],
+        )
+        if self._exact:
+            raise _other_build(hello.prover_id, found)
 
     def _open(self, message: dispatch_pb2.Hello) -> Link:
         link, event = self._engine.sessions.open(hello_of(message))
@@ -172,6 +199,16 @@ async def _write(link: Link, context: Context) -> None:
     while True:
         desired = await link.next_desired()
         await context.write(dispatch_pb2.WorkResponse(desired=desired_message(desired)))
+
+
+def _other_build(prover_id: str, found: list[Difference]) -> RpcError:
+    """Return the refusal; "here" is the scheduler."""
+    return refusal(
+        "FINGERPRINT_MISMATCH",
+        f"prover {prover_id!r} runs another build than this scheduler, which is set to "
+        f'fingerprint_gate = "exact": {"; ".join(map(str, found))}: install the same build on both',
+        metadata={difference.field: difference.there for difference in found},
+    )
 
 
 def _refuse_if_ended(link: Link) -> None:

@@ -44,7 +44,7 @@ from partita.scheduler.core.events import CancelRequested, JobSubmitted
 from partita.scheduler.core.model import Outcome
 from partita.scheduler.core.views import PublicState
 from partita.scheduler.engine import Engine, EngineStoppedError
-from partita.service.fingerprint import fingerprint
+from partita.service.fingerprint import RunningBuild
 from partita.service.grpcio import CHUNK_BYTES, MAX_MESSAGE_BYTES, RpcError, abort
 from partita.v1 import proving_pb2, proving_pb2_grpc
 
@@ -67,6 +67,7 @@ class ProvingService(proving_pb2_grpc.ProvingServiceServicer):
         engine: owns the core.
         catalogue: the circuits.
         epoch: of this start of the scheduler.
+        build: what this process runs.
         max_blob_bytes: shown to clients.
         allow_prover_statements: whether circom inputs may come without a statement.
     """
@@ -77,12 +78,14 @@ class ProvingService(proving_pb2_grpc.ProvingServiceServicer):
         catalogue: CatalogueWatcher,
         *,
         epoch: int,
+        build: RunningBuild,
         max_blob_bytes: int,
         allow_prover_statements: bool,
     ) -> None:
         self._engine = engine
         self._catalogue = catalogue
         self._epoch = epoch
+        self._build = build
         self._max_blob_bytes = max_blob_bytes
         self._allow_prover_statements = allow_prover_statements
         self.draining = asyncio.Event()
@@ -95,9 +98,9 @@ class ProvingService(proving_pb2_grpc.ProvingServiceServicer):
         """See the service's definition."""
         del request, context
         return proving_pb2.GetServerInfoResponse(
-            fingerprint=fingerprint_message(await asyncio.to_thread(fingerprint)),
+            fingerprint=fingerprint_message(self._build.fingerprint),
             epoch=self._epoch,
-            features=FEATURES,
+            features=(*FEATURES, *self._build.features),
             max_blob_bytes=self._max_blob_bytes,
             chunk_bytes=CHUNK_BYTES,
             max_partitions=MAX_PARTITIONS,

@@ -96,14 +96,7 @@ def timings_message(timings: Timings) -> types_pb2.Timings | None:
 
 def fingerprint_message(build: Fingerprint) -> types_pb2.Fingerprint:
     """Return the build of this process."""
-    return types_pb2.Fingerprint(
-        version=build.version,
-        code_sha256=build.code_sha256,
-        native_sha256=build.native_sha256,
-        backend=build.backend,
-        device=build.device,
-        runtime=build.runtime,
-    )
+    return types_pb2.Fingerprint(**build.values())  # type: ignore[arg-type]
 
 
 def job_message(job: JobView, partitions: Iterable[PartitionView] = ()) -> proving_pb2.Job:
