@@ -10,11 +10,13 @@ from partita.circuits.catalogue import Catalogue
 from partita.circuits.circuit_files import CircuitFiles
 from partita.circuits.errors import CircuitExistsError, ProgramError
 from partita.circuits.intake import CircuitSources, add_circuit
+from partita.circuits.packed import PackedKeys
 from partita.circuits.snarkjs_json import read_verifying_key_json
 from partita.circuits.synthesis import open_synthesizer
 from partita.circuits.wtns import write_wtns
 from partita.groth16.curves import curve_named
 from partita.groth16.errors import EncodingError, FormatError, InputError, MismatchError
+from partita.groth16.native import NativeBackend
 from partita.groth16.reference import ReferenceBackend
 from tests.circuits.circuit_vectors import (
     ALL,
@@ -169,3 +171,52 @@ def test_a_point_of_the_key_outside_the_subgroup_is_refused(
     bad.write_bytes(with_sections(key, {5: body[:-96] + group.to_device((x, y))}))
     with pytest.raises(EncodingError, match="subgroup"):
         add_circuit(catalogue, "it", sources(OTHER_CURVE, zkey=bad), ReferenceBackend())
+
+
+def test_adding_packs_the_key_under_its_digest(catalogue: Catalogue, tmp_path: Path) -> None:
+    packed = PackedKeys(tmp_path / "packed")
+    seen: list[tuple[int, int]] = []
+    entry = add_circuit(
+        catalogue, "it", sources(ONE), ShapeBackend(), packed, lambda *step: seen.append(step)
+    )
+    header = packed.find(entry.manifest.files["zkey"])
+    assert header is not None
+    assert header.n_wires == entry.manifest.n_wires
+    assert seen[-1] == (header.size_bytes, header.size_bytes)
+
+
+def test_packing_checks_every_point_and_adds_nothing_if_one_fails(
+    catalogue: Catalogue, tmp_path: Path
+) -> None:
+    zkey = ONE.read("circuit.zkey")
+    points = sections_of(zkey)[7]
+    at = zkey.index(points) + next(i for i, byte in enumerate(points) if byte)
+    (tmp_path / "bad.zkey").write_bytes(zkey[:at] + bytes([zkey[at] ^ 1]) + zkey[at + 1 :])
+    packed = PackedKeys(tmp_path / "packed")
+    with pytest.raises(EncodingError, match=r"bad\.zkey, query b2\[\d+\]: off the curve"):
+        add_circuit(
+            catalogue, "it", sources(ONE, zkey=tmp_path / "bad.zkey"), ShapeBackend(), packed
+        )
+    assert catalogue.scan().circuits == {}
+    assert list(packed.folder.glob("*.pk")) == []
+
+
+def test_without_room_for_a_packed_key_the_backend_checks_the_points(
+    catalogue: Catalogue, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    entry = add_circuit(
+        catalogue, "it", sources(ONE), NativeBackend(), PackedKeys(tmp_path / "packed", 1)
+    )
+    assert entry.circuit_id == "it"
+    assert "the key is not packed" in caplog.text
+    zkey = ONE.read("circuit.zkey")
+    at = zkey.index(sections_of(zkey)[5])
+    (tmp_path / "bad.zkey").write_bytes(zkey[:at] + bytes([zkey[at] ^ 1]) + zkey[at + 1 :])
+    with pytest.raises(EncodingError, match="off the curve"):
+        add_circuit(
+            catalogue,
+            "other",
+            sources(ONE, zkey=tmp_path / "bad.zkey"),
+            NativeBackend(),
+            PackedKeys(tmp_path / "packed", 1),
+        )
