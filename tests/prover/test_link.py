@@ -253,7 +253,7 @@ async def test_between_hello_and_welcome_nothing_goes_but_one_actual() -> None:
     async with serving() as peer, rig_on(peer, beat_s=0.001, coalesce_s=0.0) as rig:
         session = await peer.session()
         await session.until(lambda s: s.actuals)
-        for permille in range(50):
+        for _ in range(50):
             rig.link.send_actual(urgent=True)
             rig.link.send_hello()
             await asyncio.sleep(0)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
+from partita.scheduler import rows
 from partita.scheduler.core.model import (
     BlobRef,
     Bytes,
@@ -34,8 +36,10 @@ from partita.scheduler.core.records import (
     PartitionRecord,
     PinRecord,
     ProverRecord,
+    ProversForgotten,
 )
-from partita.scheduler.sqlite import SCHEMA_VERSION, SqliteStore
+from partita.scheduler.schema import SCHEMA_VERSION
+from partita.scheduler.sqlite import SqliteStore
 from partita.scheduler.store import (
     DataDirInUseError,
     DataDirLock,
@@ -44,6 +48,7 @@ from partita.scheduler.store import (
     StoreUnreadableError,
 )
 
+SCHEMA_1 = Path(__file__).with_name("schemas") / "1.sql"
 SECRET = b"a secret input that must leave no trace"
 FAILURE = Failure(FailureKind.COMPUTE, "SICK", "détail\n", "gpu-0", 2, 17)
 JOB = JobRecord(
@@ -189,13 +194,76 @@ def test_a_batch_that_fails_leaves_nothing_behind(path: Path) -> None:
     store.close()
 
 
-def test_a_store_of_a_newer_version_is_refused_by_its_version(path: Path) -> None:
+def test_a_store_of_a_newer_version_is_refused_by_both_versions(path: Path) -> None:
     opened(path).close()
-    connection = apsw.Connection(str(path))
-    connection.pragma("user_version", SCHEMA_VERSION + 1)
-    connection.close()
-    with pytest.raises(StoreUnreadableError, match=f"version {SCHEMA_VERSION + 1}"):
+    _run(path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    before = path.read_bytes()
+    newer = f"version {SCHEMA_VERSION + 1}, this program reads versions up to {SCHEMA_VERSION}"
+    with pytest.raises(StoreUnreadableError, match=newer):
         SqliteStore(path).open(1000)
+    assert path.read_bytes() == before
+
+
+def _run(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    connection = apsw.Connection(str(path))
+    rows = connection.execute(sql).fetchall()
+    connection.close()
+    return rows
+
+
+def _shape(path: Path) -> set[tuple[Any, ...]]:
+    return set(
+        _run(
+            path,
+            'SELECT t.name, c.name, c.type, c."notnull", c.pk FROM sqlite_schema t '
+            "JOIN pragma_table_info(t.name) c WHERE t.type = 'table'",
+        )
+    )
+
+
+def _first_version(path: Path) -> None:
+    _run(path, SCHEMA_1.read_text())
+    job = rows.job_row(replace(JOB, retry_of=""))[:-1]
+    columns = rows.JOB_COLUMNS.removesuffix(", retry_of")
+    connection = apsw.Connection(str(path))
+    connection.execute(
+        f"INSERT INTO jobs ({columns}) VALUES ({', '.join('?' for _ in job)})", job
+    ).fetchall()
+    connection.execute("INSERT INTO provers VALUES ('gpu-0', 2, 1, 'why', 2, 30, 4)").fetchall()
+    connection.close()
+
+
+def test_a_store_of_an_older_version_is_brought_up_and_keeps_its_rows(
+    path: Path, tmp_path: Path
+) -> None:
+    _first_version(path)
+    store = opened(path)
+    store.apply([*PINS, PROVER])
+    store.close()
+    assert _run(path, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
+    opened(tmp_path / "new.db").close()
+    assert _shape(path) == _shape(tmp_path / "new.db")
+    restored = SqliteStore(path).open(1000)
+    assert [job.job for job in restored.jobs] == [replace(JOB, retry_of="")]
+    assert (restored.provers, restored.pins) == ((PROVER,), PINS)
+
+
+def test_an_upgrade_that_fails_leaves_the_older_store(path: Path) -> None:
+    _first_version(path)
+    _run(path, "CREATE TABLE pins (in_the_way)")
+    before = _shape(path)
+    with pytest.raises(StoreError, match="pins"):
+        SqliteStore(path).open(1000)
+    assert _run(path, "PRAGMA user_version") == [(1,)]
+    assert _shape(path) == before
+
+
+def test_forgotten_provers_leave_nothing(path: Path) -> None:
+    store = opened(path)
+    store.apply([PROVER, replace(PROVER, prover_id="gpu-1"), replace(PROVER, prover_id="gpu-2")])
+    store.apply([ProversForgotten(("gpu-0", "gpu-2", "never seen"))])
+    store.close()
+    assert [p.prover_id for p in SqliteStore(path).open(1000).provers] == ["gpu-1"]
 
 
 def test_a_file_that_is_no_store_is_refused(path: Path) -> None:

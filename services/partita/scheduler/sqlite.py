@@ -27,46 +27,13 @@ from partita.scheduler.core.records import (
     PartitionRecord,
     PinRecord,
     ProverRecord,
+    ProversForgotten,
 )
+from partita.scheduler.schema import SCHEMA_VERSION, prepare
 from partita.scheduler.store import Change, InputsDropped, StoreError, StoreUnreadableError
+from partita.service import logs
 
-SCHEMA_VERSION = 1
-
-_SCHEMA = """
-CREATE TABLE marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
-CREATE TABLE jobs (
-    job_id TEXT PRIMARY KEY, job_seq INTEGER NOT NULL UNIQUE, request_id TEXT NOT NULL,
-    digest BLOB NOT NULL, circuit_id TEXT NOT NULL, manifest_sha256 BLOB NOT NULL,
-    input_format TEXT NOT NULL, priority INTEGER NOT NULL, state INTEGER NOT NULL,
-    outcome INTEGER, failure TEXT, deadline_ns INTEGER, retain_ns INTEGER NOT NULL,
-    abandon_after_ns INTEGER, created_ns INTEGER NOT NULL, started_ns INTEGER, ended_ns INTEGER,
-    labels TEXT NOT NULL, retry_of TEXT NOT NULL
-) STRICT;
-CREATE TABLE inputs (
-    job_id TEXT NOT NULL, idx INTEGER NOT NULL, sha256 BLOB NOT NULL, size_bytes INTEGER NOT NULL,
-    inline BLOB, statement BLOB, statement_source INTEGER NOT NULL, PRIMARY KEY (job_id, idx)
-) STRICT;
-CREATE TABLE partitions (
-    job_id TEXT NOT NULL, idx INTEGER NOT NULL, state INTEGER NOT NULL, attempt INTEGER NOT NULL,
-    failures TEXT NOT NULL, crashes TEXT NOT NULL, taken TEXT NOT NULL, proof BLOB NOT NULL,
-    statement BLOB NOT NULL, statement_source INTEGER NOT NULL, prover_id TEXT NOT NULL,
-    proved_ns INTEGER, timings TEXT NOT NULL, PRIMARY KEY (job_id, idx)
-) STRICT;
-CREATE TABLE leases (
-    lease_id TEXT PRIMARY KEY, job_id TEXT NOT NULL, idx INTEGER NOT NULL,
-    attempt INTEGER NOT NULL, prover_id TEXT NOT NULL, instance_id TEXT NOT NULL,
-    reserved_host INTEGER NOT NULL, reserved_device INTEGER NOT NULL
-) STRICT;
-CREATE TABLE provers (
-    prover_id TEXT PRIMARY KEY, mode INTEGER NOT NULL, trust INTEGER NOT NULL,
-    reason TEXT NOT NULL, debits INTEGER NOT NULL, proved INTEGER NOT NULL, failed INTEGER NOT NULL,
-    trust_reason TEXT NOT NULL, quarantined_until_ns INTEGER
-) STRICT;
-CREATE TABLE pins (
-    manifest_sha256 BLOB NOT NULL, prover_id TEXT NOT NULL, pinned INTEGER NOT NULL,
-    PRIMARY KEY (manifest_sha256, prover_id)
-) STRICT;
-"""
+_log = logs.get("store")
 
 
 def _upsert(table: str, columns: str) -> str:
@@ -100,9 +67,11 @@ class SqliteStore:
         try:
             connection = self._connect()
             with connection:
-                self._prepare(connection)
+                found = prepare(connection, self._path)
                 restored = _read(connection, now_s)
             _truncate_log(connection)
+            if found not in (0, SCHEMA_VERSION):
+                _log.info("store.upgraded", path=str(self._path), was=found, now=SCHEMA_VERSION)
         except apsw.NotADBError as error:
             raise StoreUnreadableError(
                 f"{self._path} is not a store of Partita ({error}): move it away, or restore it "
@@ -110,6 +79,8 @@ class SqliteStore:
             ) from error
         except apsw.Error as error:
             raise StoreError(f"{self._path}: {error}") from error
+        except OSError as error:
+            raise StoreError(f"{self._path}: {error.strerror}") from error
         return restored
 
     def _connect(self) -> apsw.Connection:
@@ -125,17 +96,6 @@ class SqliteStore:
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         return connection
-
-    def _prepare(self, connection: apsw.Connection) -> None:
-        version = int(connection.pragma("user_version"))
-        if version == 0:
-            connection.execute(_SCHEMA)
-            connection.pragma("user_version", SCHEMA_VERSION)
-        elif version != SCHEMA_VERSION:
-            raise StoreUnreadableError(
-                f"{self._path} has schema version {version}, this program reads "
-                f"{SCHEMA_VERSION}: install the version of Partita that wrote it"
-            )
 
     def apply(self, changes: Sequence[Change]) -> None:
         """See `Store.apply`."""
@@ -225,6 +185,11 @@ def _apply(connection: apsw.Connection, change: Change) -> bool:
             )
         case ProverRecord():
             connection.execute(_PUT_PROVER, rows.prover_row(change))
+        case ProversForgotten():
+            connection.executemany(
+                "DELETE FROM provers WHERE prover_id = ?",
+                ((prover_id,) for prover_id in change.prover_ids),
+            )
         case PinRecord(pinned=None):
             connection.execute(
                 "DELETE FROM pins WHERE manifest_sha256 = ? AND prover_id = ?",

@@ -409,6 +409,17 @@ def test_provers_that_come_and_go_under_new_names_do_not_pile_up() -> None:
     assert "cordoned" in known
 
 
+def test_the_row_of_a_forgotten_prover_goes_with_it() -> None:
+    world = World(config=CoreConfig(max_known_provers=4))
+    for number in range(20):
+        peer = Peer(world, f"pod-{number}").connect()
+        for mode in (Mode.CORDONED, Mode.ACTIVE):
+            world.do(ev.ModeSet(f"pod-{number}", mode))
+        peer.hang_up(clean=True)
+    assert len(world.store.provers) <= 4
+    assert "pod-19" in world.store.provers
+
+
 def test_a_changed_catalogue_reaches_every_prover() -> None:
     world = World()
     peer = Peer(world, "gpu-0").connect()

@@ -7,7 +7,7 @@ the core asks for it, so no stall is simulated by accident.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from partita.scheduler.core import effects as fx
 from partita.scheduler.core import events as ev
@@ -32,6 +32,7 @@ from partita.scheduler.core.model import (
     Priority,
     Proved,
     StatementSource,
+    Trust,
     Verdict,
 )
 from partita.scheduler.core.views import ProverView
@@ -70,6 +71,15 @@ def offer(
     )
 
 
+def _held(view: ProverView) -> tuple[HeldLease, ...]:
+    return view.actual.leases if view.actual is not None else ()
+
+
+def _adopted(view: ProverView, lease_id: str) -> bool:
+    """Tell whether the prover held the lease before it was granted: it goes on."""
+    return any(held.lease_id == lease_id for held in _held(view))
+
+
 class Store:
     """What is durable: rows by key, exactly as `records` says."""
 
@@ -95,6 +105,9 @@ class Store:
                 self.leases.pop(record.lease_id, None)
             case rec.ProverRecord():
                 self.provers[record.prover_id] = record
+            case rec.ProversForgotten():
+                for prover_id in record.prover_ids:
+                    self.provers.pop(prover_id, None)
             case rec.PinRecord(pinned=None):
                 self.pins.pop((record.manifest_sha256, record.prover_id), None)
             case rec.PinRecord():
@@ -118,6 +131,17 @@ class Store:
         )
 
 
+@dataclass(frozen=True)
+class Granted:
+    """A grant as it looked right after its turn."""
+
+    prover_id: str
+    trust: Trust
+    priority: Priority
+    others: int
+    """Leases in Desired beside it that have shown no outcome."""
+
+
 class World:
     def __init__(self, *circuits: str, config: CoreConfig | None = None) -> None:
         self.config = config or CoreConfig()
@@ -137,6 +161,7 @@ class World:
         self.unsaved: list[fx.Persist] = []
         self.effects: list[fx.Effect] = []
         self.closed: list[tuple[int, str]] = []
+        self.granted: list[Granted] = []
         self.do(self.store.restored(self.epoch))
         infos = tuple(CircuitInfo(c, manifest(c), ("wtns",)) for c in self.circuits)
         self.do(ev.CatalogueChanged(b"r1", infos))
@@ -149,6 +174,7 @@ class World:
 
     def _after(self, effects: list[fx.Effect]) -> list[fx.Effect]:
         self.core.check()
+        self._note_grants(effects)
         self.effects.extend(effects)
         self.unsaved.extend(e for e in effects if isinstance(e, fx.Persist))
         self.closed.extend((e.session, e.reason) for e in effects if isinstance(e, fx.CloseSession))
@@ -160,6 +186,22 @@ class World:
                 good = check.proof == b"proof of " + check.statement
                 every += self.verdict(check, Verdict.VALID if good else Verdict.INVALID)
         return every
+
+    def _note_grants(self, effects: list[fx.Effect]) -> None:
+        rows = {
+            e.record.lease_id: e.record.prover_id
+            for e in effects
+            if isinstance(e, fx.Persist) and isinstance(e.record, rec.LeaseRecord)
+        }
+        if not rows:
+            return
+        for view in self.core.fleet().provers:
+            orders = view.desired.leases if view.desired is not None else ()
+            for order in orders:
+                if order.lease_id in rows and order.attempt and not _adopted(view, order.lease_id):
+                    done = {h.lease_id for h in _held(view) if h.outcome is not None}
+                    others = sum(o.lease_id not in done for o in orders) - 1
+                    self.granted.append(Granted(view.prover_id, view.trust, order.priority, others))
 
     def save(self) -> list[fx.Effect]:
         """Make everything emitted so far durable."""

@@ -28,7 +28,7 @@ from partita.scheduler.core.model import (
     Proved,
     Trust,
 )
-from partita.scheduler.core.records import LeaseRecord
+from partita.scheduler.core.records import LeaseRecord, ProversForgotten
 from partita.scheduler.core.state import State
 from partita.scheduler.core.tables import (
     IN_DESIRED,
@@ -86,11 +86,19 @@ def _forget_absent(state: State) -> None:
     """Make room for a new prover: pods come and go under ever new names."""
     if len(state.provers) < state.config.max_known_provers:
         return
-    for prover in list(state.provers.values()):
-        plain = prover.mode is Mode.ACTIVE and prover.trust is Trust.TRUSTED
-        idle = prover.session is None and not prover.detached
-        if plain and idle and not prover.debits:
-            del state.provers[prover.prover_id]
+    gone = [
+        prover.prover_id
+        for prover in state.provers.values()
+        if prover.mode is Mode.ACTIVE
+        and prover.trust is Trust.TRUSTED
+        and not prover.debits
+        and prover.session is None
+        and not prover.detached
+    ]
+    for prover_id in gone:
+        del state.provers[prover_id]
+    if gone:
+        state.persist(ProversForgotten(tuple(gone)))
 
 
 def _refuse(state: State, number: int, reason: str) -> None:

@@ -7,6 +7,7 @@
     LeaseRecord      lease_id                   upsert
     LeaseEnded       lease_id                   delete that lease's row
     ProverRecord     prover_id                  upsert
+    ProversForgotten prover_ids                 delete their rows
     PinRecord        (manifest, prover_id)      upsert; delete where `pinned` is None
     ClockMark        the only one               upsert
     JobForgotten     job_id                     delete the job's row, inputs and partitions
@@ -131,6 +132,13 @@ class ProverRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ProversForgotten:
+    """These provers were away and left nothing that matters: their rows go."""
+
+    prover_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PinRecord:
     """Whether a key is pinned on a prover; an empty prover_id: on all without their own row."""
 
@@ -161,6 +169,7 @@ Record = (
     | LeaseRecord
     | LeaseEnded
     | ProverRecord
+    | ProversForgotten
     | PinRecord
     | ClockMark
     | JobForgotten
