@@ -24,6 +24,8 @@ class Example(ProgramConfig):
     grace: Duration = Field(default=10 * 10**9, description="How long to wait.")
     name: str = Field(default="a", description="A name.")
     limit: int | None = Field(default=None, description="A limit.")
+    cap: Size | None = Field(default=None, description="A size that may be absent.")
+    names: tuple[str, ...] = Field(default=(), description="A list.")
 
 
 def test_the_environment_wins_over_the_file_and_code_wins_over_both(
@@ -40,7 +42,15 @@ def test_the_environment_wins_over_the_file_and_code_wins_over_both(
     [
         ({"budgett": "1GiB"}, r"unknown key 'budgett'; did you mean 'budget'"),
         ({"budget": "64G"}, r"budget = '64G': .*write it like"),
-        ({"budget": -1}, r"budget = -1: .*greater than or equal to 0"),
+        ({"budget": -1}, r"budget = -1: must not be negative and needs a unit; write it like"),
+        ({"budget": "-1GiB"}, r"budget = '-1GiB': .*must not be negative"),
+        ({"budget": 64}, r"budget = 64: needs a unit; write it like 512MiB"),
+        ({"budget": 1.5}, r"budget = 1.5: needs a unit"),
+        ({"cap": 64}, r"cap = 64: needs a unit; write it like 512MiB"),
+        ({"grace": 30}, r"grace = 30: needs a unit; write it like 30s"),
+        ({"grace": "-5m"}, r"grace = '-5m': .*must not be negative"),
+        ({"limit": "many"}, r"limit = 'many'"),
+        ({"names": "a"}, r"names = 'a'"),
         ({"grace": "soon"}, r"grace = 'soon': .*write it like"),
     ],
 )
@@ -69,3 +79,31 @@ def test_the_default_file_is_read_back_as_the_defaults(tmp_path: Path) -> None:
     for field in Example.model_fields.values():
         assert str(field.description) in text
     assert 'budget = "1GiB"' in show_toml(Example())
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("PARTITA_EXAMPLE__BUDGETT", "1GiB", r"BUDGETT: unknown key; did you mean 'budget'"),
+        ("PARTITA_EXAMPLE__BUDGET", "64G", r"PARTITA_EXAMPLE__BUDGET: .*'64G'.*write it like"),
+        ("PARTITA_EXAMPLE__BUDGET", "64", r"'64' is not a size"),
+        ("PARTITA_EXAMPLE__CAP", "-1GiB", r"must not be negative"),
+        ("PARTITA_EXAMPLE__NAMES", "a,b", r"names.*write a list as JSON"),
+        ("PARTITA_SCHEDULR__LISTEN", "x", r"SCHEDULR__LISTEN: unknown program; did you mean 'sche"),
+    ],
+)
+def test_a_wrong_variable_of_the_environment_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, says: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=says):
+        load(Example, {}, "f.toml")
+
+
+def test_variables_of_other_programs_and_of_clients_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PARTITA_PROVER__CORES", "2")
+    monkeypatch.setenv("PARTITA_DATA_DIR", "/data")
+    monkeypatch.setenv("OTHER__KEY", "1")
+    assert load(Example, {}, "f.toml") == Example()

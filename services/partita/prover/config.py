@@ -49,6 +49,7 @@ class ProverConfig(ProgramConfig):
     backend: Literal["native", "reference"] = Field("native", description="What computes proofs.")
     memory: Size | None = Field(
         None,
+        gt=0,
         description="Memory for keys and leases; unset = the machine's or cgroup's less an eighth.",
     )
     packed_quota: Size = Field(
@@ -86,13 +87,16 @@ class ProverConfig(ProgramConfig):
     )
     watchdog_stall: Duration = Field(
         60 * _SECOND,
+        gt=0,
         description="The least time without progress on the device that ends the process.",
     )
     backoff: Duration = Field(
         _SECOND // 2, gt=0, description="The least wait before connecting again."
     )
-    backoff_busy: Duration = Field(10 * _SECOND, description="The most, while leases are held.")
-    backoff_idle: Duration = Field(30 * _SECOND, description="The most, otherwise.")
+    backoff_busy: Duration = Field(
+        10 * _SECOND, gt=0, description="The most, while leases are held."
+    )
+    backoff_idle: Duration = Field(30 * _SECOND, gt=0, description="The most, otherwise.")
     build_check: Duration = Field(
         30 * _SECOND,
         gt=0,

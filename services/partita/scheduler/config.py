@@ -47,8 +47,8 @@ class SchedulerConfig(ProgramConfig):
         True,
         description="Accept circom.json jobs without a statement: the prover then states it.",
     )
-    max_blob: Size = Field(1 << 30, description="The largest blob a client may upload.")
-    blob_quota: Size = Field(64 << 30, description="All blobs together; more is refused.")
+    max_blob: Size = Field(1 << 30, gt=0, description="The largest blob a client may upload.")
+    blob_quota: Size = Field(64 << 30, gt=0, description="All blobs together; more is refused.")
     max_uploads: int = Field(8, gt=0, description="Uploads that are read at the same time.")
     max_waiting_uploads: int = Field(
         64, ge=0, description="Uploads that wait for their turn; more are refused."
@@ -58,13 +58,14 @@ class SchedulerConfig(ProgramConfig):
     )
     stall: Duration = Field(
         60 * 10**9,
+        gt=0,
         description="How long an upload or a new stream may say nothing before it is ended.",
     )
     catalogue_scan: Duration = Field(
-        10**9, description="How often the folder of circuits is looked at."
+        10**9, gt=0, description="How often the folder of circuits is looked at."
     )
     store_retry: Duration = Field(
-        500_000_000, description="Pause before a failed write of the store is tried again."
+        500_000_000, gt=0, description="Pause before a failed write of the store is tried again."
     )
     stop_grace: Duration = Field(
         5 * 10**9, description="How long running calls may take after a request to stop."
@@ -82,7 +83,7 @@ class SchedulerConfig(ProgramConfig):
         False, description="Check the core's invariants after every step; slow, for diagnosis."
     )
 
-    beat: Duration = Field(_CORE.beat_ns, description="Longest silence of a healthy prover.")
+    beat: Duration = Field(_CORE.beat_ns, gt=0, description="Longest silence of a healthy prover.")
     unresponsive: Duration = Field(
         _CORE.unresponsive_ns, description="Silence after which a prover gets no new leases."
     )
@@ -100,44 +101,54 @@ class SchedulerConfig(ProgramConfig):
     )
     lease_floor: Duration = Field(_CORE.lease_floor_ns, description="Least timeout of a lease.")
     lease_factor: int = Field(
-        _CORE.lease_factor, description="Timeout of a lease in multiples of its expected time."
+        _CORE.lease_factor,
+        gt=0,
+        description="Timeout of a lease in multiples of its expected time.",
     )
     key_switch_factor: int = Field(
         _CORE.key_switch_factor,
+        ge=0,
         description="Key loads that older work must outweigh to move a prover; 0 = strict order.",
     )
-    max_open_jobs: int = Field(_CORE.max_open_jobs, description="Jobs that are not terminal.")
-    max_open_partitions: int = Field(_CORE.max_open_partitions, description="Their partitions.")
+    max_open_jobs: int = Field(_CORE.max_open_jobs, gt=0, description="Jobs that are not terminal.")
+    max_open_partitions: int = Field(
+        _CORE.max_open_partitions, gt=0, description="Their partitions."
+    )
     max_unsaved_records: int = Field(
-        _CORE.max_unsaved_records, description="Unsaved records from which on nothing is accepted."
+        _CORE.max_unsaved_records,
+        gt=0,
+        description="Unsaved records from which on nothing is accepted.",
     )
     max_known_provers: int = Field(
-        _CORE.max_known_provers, description="Provers that are connected or remembered."
+        _CORE.max_known_provers, gt=0, description="Provers that are connected or remembered."
     )
     max_leases_per_session: int = Field(
-        _CORE.max_leases_per_session, le=256, description="Leases on one prover at most."
+        _CORE.max_leases_per_session, gt=0, le=256, description="Leases on one prover at most."
     )
     poison_provers: int = Field(
-        _CORE.poison_provers, description="Provers on which a partition fails before its job does."
+        _CORE.poison_provers,
+        gt=0,
+        description="Provers on which a partition fails before its job does.",
     )
     poison_unverified_provers: int = Field(
         _CORE.poison_unverified_provers,
+        gt=0,
         description="The same where their proofs did not verify.",
     )
     poison_failures: int = Field(
-        _CORE.poison_failures, description="Failures of a partition before its job fails."
+        _CORE.poison_failures, gt=0, description="Failures of a partition before its job fails."
     )
     quarantine_debits: int = Field(
-        _CORE.quarantine_debits, description="Standing debits that quarantine a prover."
+        _CORE.quarantine_debits, gt=0, description="Standing debits that quarantine a prover."
     )
     quarantine: Duration = Field(
         _CORE.quarantine_ns, description="How long a quarantine for debits lasts."
     )
     max_crashes: int = Field(
-        _CORE.max_crashes, description="Crashes with a partition before its job fails."
+        _CORE.max_crashes, gt=0, description="Crashes with a partition before its job fails."
     )
     alone_after_crashes: int = Field(
-        _CORE.alone_after_crashes, description="Crashes from which on a partition runs alone."
+        _CORE.alone_after_crashes, ge=0, description="Crashes from which on a partition runs alone."
     )
     retain: Duration = Field(_CORE.retain_ns, description="How long a terminal job is kept.")
     retain_size: Size = Field(_CORE.retain_bytes, description="Kept results; the oldest go first.")

@@ -2,22 +2,25 @@
 
 Sources, the last one wins: defaults, the program's table of the file, environment variables
 `PARTITA_<PROGRAM>__<KEY>`, values given in code (command line flags). Sizes and durations are
-written with units. An unknown key is an error that names the nearest known one.
+written with units and are never negative; a number without a unit is refused, because nobody can
+tell what it was meant to be. An unknown key or variable is an error that names the nearest known.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import os
 import tomllib
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_args
 
-from pydantic import BeforeValidator, PlainSerializer, ValidationError
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 
 from partita.service.sizes import parse_duration, parse_size
@@ -64,11 +67,14 @@ def _exact_duration(value_ns: int) -> str:
     return parts or "0"
 
 
-Size = Annotated[int, BeforeValidator(_size), PlainSerializer(_exact, when_used="json")]
+_OF_SIZE = BeforeValidator(_size)
+_OF_DURATION = BeforeValidator(_duration)
+
+Size = Annotated[int, _OF_SIZE, Field(ge=0), PlainSerializer(_exact, when_used="json")]
 """Bytes; in files and environment a text like "64GiB"."""
 
 Duration = Annotated[
-    int, BeforeValidator(_duration), PlainSerializer(_exact_duration, when_used="json")
+    int, _OF_DURATION, Field(ge=0), PlainSerializer(_exact_duration, when_used="json")
 ]
 """Nanoseconds; in files and environment a text like "5m"."""
 
@@ -137,12 +143,19 @@ def load(model: type[C], table: dict[str, Any], source: str, **given: Any) -> C:
         ConfigError: an unknown key or a wrong value.
     """
     known = set(model.model_fields)
-    for key in table:
+    for key, value in table.items():
         if key not in known:
             raise ConfigError(
                 f"{source}: [{model.table}] unknown key {key!r}{_nearest(key, known)}"
             )
+        if type(value) in (int, float) and (example := _unit_example(model, key)):
+            raise ConfigError(
+                f"{source}: [{model.table}] {key} = {value!r}: "
+                + ("must not be negative and " if value < 0 else "")
+                + f"needs a unit; write it like {example}"
+            )
     prefix = f"PARTITA_{model.table.upper()}__"
+    _check_environment(prefix, known)
     try:
         merged = {
             **table,
@@ -150,10 +163,14 @@ def load(model: type[C], table: dict[str, Any], source: str, **given: Any) -> C:
             **{key: value for key, value in given.items() if value is not None},
         }
         return model(**merged)
+    except SettingsError as error:
+        raise ConfigError(f'environment: {error}: write a list as JSON, like ["a"]') from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         text = first["msg"].removeprefix("Value error, ")
+        if not key:  # several keys together; the text names them
+            raise ConfigError(f"{source}: [{model.table}] {text}") from error
         raise ConfigError(
             f"{source} or {prefix}{key.upper()}: [{model.table}] {key} = {first['input']!r}: {text}"
         ) from error
@@ -182,6 +199,35 @@ def _table(model: type[ProgramConfig], config: ProgramConfig | None) -> str:
         value = values[name]
         lines.append(f"# {name} =" if value is None else f"{name} = {json.dumps(value)}")
     return "\n".join(lines) + "\n"
+
+
+def _unit_example(model: type[ProgramConfig], key: str) -> str:
+    """Return how a size or duration is written; "" if the key is neither."""
+    field = model.model_fields[key]
+    hints = [*field.metadata]
+    for part in get_args(field.annotation):  # of "Size | None"
+        hints += getattr(part, "__metadata__", ())
+    if _OF_SIZE in hints:
+        return "512MiB or 64GiB"
+    return "30s or 5m" if _OF_DURATION in hints else ""
+
+
+def _check_environment(prefix: str, known: Set[str]) -> None:
+    """Refuse a variable of this program that names no key, and one of no program at all.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    for name in os.environ:
+        program, sign, key = name.upper().removeprefix("PARTITA_").partition("__")
+        if not (name.upper().startswith("PARTITA_") and sign):
+            continue
+        if name.upper().startswith(prefix):
+            if key.lower() not in known:
+                raise ConfigError(f"environment: {name}: unknown key{_nearest(key.lower(), known)}")
+        elif program.lower() not in PROGRAMS:
+            nearest = _nearest(program.lower(), PROGRAMS)
+            raise ConfigError(f"environment: {name}: unknown program{nearest}")
 
 
 def _nearest(name: str, known: Set[str]) -> str:

@@ -40,6 +40,7 @@ def parse_size(text: str) -> int:
     """
     if text.strip() == "0":
         return 0
+    _refuse_negative(text, "512MiB or 64GiB")
     match = _SIZE.fullmatch(text.strip())
     unit = _SIZE_UNITS.get(match[3]) if match else None
     if match is None or unit is None:
@@ -68,6 +69,7 @@ def parse_duration(text: str) -> int:
     """
     if text.strip() == "0":
         return 0
+    _refuse_negative(text, "30s, 5m or 1h30m")
     parts = _DURATION_PART.findall(text.strip())
     units = [_DURATION_UNITS_NS[unit] for _, unit in parts]
     if (
@@ -77,6 +79,11 @@ def parse_duration(text: str) -> int:
     ):
         raise ValueError(f"{text!r} is not a duration; write it like 30s, 5m or 1h30m")
     return sum(int(n) * _DURATION_UNITS_NS[unit] for n, unit in parts)
+
+
+def _refuse_negative(text: str, example: str) -> None:
+    if text.strip().startswith("-"):
+        raise ValueError(f"{text!r} must not be negative; write it like {example}")
 
 
 def format_duration(duration_ns: int) -> str:
