@@ -37,11 +37,9 @@ def test_files_of_snarkjs_come_back_byte_for_byte(vector: CircuitVector) -> None
     assert write_public_json(curve, statement) == public
 
     text = vector.text("verification_key.json")
-    without = json.loads(text)
-    del without["vk_alphabeta_12"]
     key = read_verifying_key_json("vk.json", text)
     written = write_verifying_key_json(key)
-    assert written == json.dumps(without, indent=1)
+    assert written == text
     assert read_verifying_key_json("vk.json", written, check_subgroups=False) == key
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import subprocess
 from pathlib import Path
 
@@ -111,9 +110,7 @@ def test_snarkjs_takes_a_written_key(snarkjs: Path, vector: CircuitVector, tmp_p
     (tmp_path / "k.zkey").write_bytes(zkey_of(key))
     vk = VerifyingKey.of_proving_key(key)
     run("zkey", "export", "verificationkey", "k.zkey", "vk.json")
-    exported = json.loads((tmp_path / "vk.json").read_text())
-    del exported["vk_alphabeta_12"]
-    assert exported == json.loads(write_verifying_key_json(vk))
+    assert (tmp_path / "vk.json").read_text() == write_verifying_key_json(vk)
 
     run("groth16", "prove", "k.zkey", vector.path / "witness.wtns", "proof.json", "public.json")
     theirs = read_proof_json("proof.json", (tmp_path / "proof.json").read_text())

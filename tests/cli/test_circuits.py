@@ -1,6 +1,5 @@
 """The catalogue by command line, with real circuits and damaged files."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -32,9 +31,7 @@ async def test_a_circuit_is_added_listed_shown_and_removed(cli: Cli, tmp_path: P
     vkey = tmp_path / "vk.json"
     shown = await cli("circuits", "show", "one", "--vkey", vkey)
     assert added.object["manifest_sha256"] in shown.out
-    expected = json.loads((ONE / "verification_key.json").read_text())
-    del expected["vk_alphabeta_12"]
-    assert json.loads(vkey.read_text()) == expected
+    assert vkey.read_text() == (ONE / "verification_key.json").read_text()
 
     assert (await cli("circuits", "verify")).code == 0
     assert (await cli("circuits", "remove", "one")).code == 0

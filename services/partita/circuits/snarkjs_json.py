@@ -1,9 +1,9 @@
 """snarkjs' JSON files: proof.json, public.json and verification_key.json, both ways.
 
-Written texts equal snarkjs' own byte for byte, except that `vk_alphabeta_12` is left out of a
-verifying key: it is a pairing that snarkjs stores and never reads. Reading is strict: unknown and
-missing fields are named, numbers are canonical decimal strings below their modulus, points lie on
-their curve and in their subgroup.
+Written texts equal snarkjs' own byte for byte. Reading is strict: unknown and missing fields are
+named, numbers are canonical decimal strings below their modulus, points lie on their curve and in
+their subgroup. Only `vk_alphabeta_12` of a verifying key, e(α, β), is written and never read, as by
+snarkjs itself: verifiers compute it from the points.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from partita.circuits.snarkjs_curves import CURVE_OF_SNARKJS_NAME, SNARKJS_NAMES
 from partita.circuits.strict_json import load_json, require_fields
+from partita.groth16.ate_pairing import pairing_value
 from partita.groth16.curves import CURVES, curve_named
 from partita.groth16.errors import EncodingError, FormatError, MismatchError
 from partita.groth16.proof import Proof
@@ -125,6 +126,10 @@ def write_verifying_key_json(key: VerifyingKey) -> str:
             "vk_beta_2": _point_json(curve.g2, key.beta_g2),
             "vk_gamma_2": _point_json(curve.g2, key.gamma_g2),
             "vk_delta_2": _point_json(curve.g2, key.delta_g2),
+            "vk_alphabeta_12": [
+                [_element_json(value) for value in half]
+                for half in pairing_value(curve, key.alpha_g1, key.beta_g2)
+            ],
             "IC": [_point_json(curve.g1, point) for point in key.ic],
         }
     )
