@@ -94,6 +94,7 @@ def _demonstrate(arguments: argparse.Namespace, folder: Path, console: Console) 
         # Any free ports: the demonstration runs beside services that are there already.
         "PARTITA_SCHEDULER__LISTEN": "127.0.0.1:0",
         "PARTITA_SCHEDULER__PROVER_LISTEN": "127.0.0.1:0",
+        "PARTITA_SCHEDULER__METRICS_LISTEN": "127.0.0.1:0",
         "PARTITA_PROVER__LISTEN": "127.0.0.1:0",
     }
     environment.pop("PARTITA_SCHEDULER", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,3 +17,9 @@ def snarkjs() -> Path:
     if not program.exists():
         pytest.fail(f"{program} is missing: run `make test`, which installs it")
     return program
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_fixed_port() -> None:
+    """Let schedulers of tests, child processes too, leave the default metrics port alone."""
+    os.environ["PARTITA_SCHEDULER__METRICS_LISTEN"] = ""

@@ -112,7 +112,7 @@ async def running(
 ) -> AsyncIterator[Running]:
     """Run a scheduler on a data directory."""
     settings = {**LISTEN, "check_invariants": True, "stop_grace": "2s", **settings}
-    config = load(SchedulerConfig, {"data_dir": data_dir, **settings}, "test")
+    config = load(SchedulerConfig, {}, "test", data_dir=data_dir, **settings)
     scheduler = await Scheduler.start(config, store)
     try:
         async with grpc.aio.insecure_channel(

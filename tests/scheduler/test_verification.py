@@ -34,7 +34,7 @@ async def answers(requests: list[VerifyProof], loads: list[bytes]) -> dict[int, 
         loads.append(manifest)
         return {MANIFEST: vk()}[manifest]
 
-    verification = Verification(key, take)
+    verification = Verification(key, take, lambda n_proofs, spent_ns: None)
     for request in requests:
         verification.check(request)
     await all_there.wait()

@@ -232,6 +232,7 @@ class Cluster:
             "data_dir": self.data_dir,
             "listen": self.address or "127.0.0.1:0",
             "prover_listen": self.prover_address or "127.0.0.1:0",
+            "metrics_listen": "",
             "check_invariants": True,
             **settings,
         }

@@ -40,6 +40,7 @@ def environment(data_dir: Path) -> dict[str, str]:
         "PARTITA_DATA_DIR": str(data_dir),
         "PARTITA_SCHEDULER__LISTEN": "127.0.0.1:0",
         "PARTITA_SCHEDULER__PROVER_LISTEN": "127.0.0.1:0",
+        "PARTITA_SCHEDULER__METRICS_LISTEN": "127.0.0.1:0",
         "PARTITA_PROVER__LISTEN": "127.0.0.1:0",
         "PARTITA_PROVER__BACKOFF_IDLE": "1s",
     }

@@ -1,7 +1,8 @@
 """`python -m partita.scheduler`: one scheduler until it is told to stop.
 
 Exit codes: 0 after SIGTERM or SIGINT, 2 for a wrong configuration, an address or data directory
-that is in use or a store that cannot be read, 70 if the scheduler found a fault in itself.
+that is in use or a store that cannot be read, 70 if the scheduler found a fault in itself, 143
+after a second signal.
 """
 
 from __future__ import annotations
@@ -13,7 +14,12 @@ from pathlib import Path
 
 from partita.scheduler.app import run
 from partita.scheduler.config import SchedulerConfig
-from partita.scheduler.store import DataDirInUseError, StoreError, StoreUnreadableError
+from partita.scheduler.store import (
+    DataDirInUseError,
+    DataDirUnusableError,
+    StoreError,
+    StoreUnreadableError,
+)
 from partita.service import logs
 from partita.service.config import ConfigError, load, read_file
 from partita.service.grpcio import AddressInUseError
@@ -26,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--listen")
     parser.add_argument("--prover-listen")
+    parser.add_argument("--metrics-listen")
     parser.add_argument("--log-level")
     given = parser.parse_args(arguments)
     try:
@@ -37,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
             data_dir=given.data_dir,
             listen=given.listen,
             prover_listen=given.prover_listen,
+            metrics_listen=given.metrics_listen,
             log_level=given.log_level,
         )
         logs.configure(level=config.log_level)
@@ -44,6 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (
         ConfigError,
         DataDirInUseError,
+        DataDirUnusableError,
         AddressInUseError,
         StoreError,
         StoreUnreadableError,

@@ -1,5 +1,8 @@
 """The composition root of the scheduler: builds the parts, starts them, stops them.
 
+Ready means: submissions and streams are taken. Alive means: starting again would not help. Both are
+asked over gRPC health and HTTP.
+
 Order of a start: the right to the data directory, the store (a new epoch is durable before anybody
 can connect), the core, the catalogue, the listeners. Order of a stop: no more submissions, watches
 and streams end, running calls get their grace, what is unsaved is saved. Everything accepted is in
@@ -27,17 +30,21 @@ from partita.scheduler.config import SchedulerConfig
 from partita.scheduler.core.events import CatalogueChanged, ListenerOpened, Restored
 from partita.scheduler.core.machine import SchedulerCore
 from partita.scheduler.engine import Engine
+from partita.scheduler.metrics import SchedulerMetrics
 from partita.scheduler.sqlite import SqliteStore
-from partita.scheduler.store import DataDirLock, Store
+from partita.scheduler.store import DataDirLock, DataDirUnusableError, Store
 from partita.service import logs
 from partita.service.clock import Clock
 from partita.service.fingerprint import RunningBuild
 from partita.service.grpcio import Server
+from partita.service.probes import ProbeServer, pulse
 from partita.v1 import blobs_pb2_grpc, dispatch_pb2_grpc, fleet_pb2_grpc, proving_pb2_grpc
 
 EXIT_OK = 0
 EXIT_BROKEN = 70
 """The core found a fault in itself; a supervisor should start the scheduler again."""
+EXIT_TOLD_TWICE = 128 + signal.SIGTERM
+"""A second signal: everything accepted is in the store, so nothing is lost."""
 
 CLIENT_SERVICES = (
     "partita.v1.ProvingService",
@@ -50,6 +57,7 @@ PROVER_SERVICES = (
     "partita.v1.FleetService",
 )
 _EXPIRE_INTERVAL_S = 10.0
+_PULSE_S = 0.5
 
 _log = logs.get("scheduler")
 
@@ -60,6 +68,7 @@ class Addresses:
 
     client: str
     prover: str
+    metrics: str = ""
 
 
 class Scheduler:
@@ -77,6 +86,9 @@ class Scheduler:
         self._lock = lock
         self._stopped = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self._servers: tuple[Server, ...] = ()
+        self._probes: ProbeServer | None = None
+        self._shown_ready = True
         self.addresses = Addresses("", "")
 
     @classmethod
@@ -90,18 +102,36 @@ class Scheduler:
         Raises:
             DataDirInUseError: another scheduler owns the data directory.
             StoreError, StoreUnreadableError: the store cannot be opened.
+            DataDirUnusableError: the data directory cannot be written or read.
             AddressInUseError: another process has an address.
         """
-        config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = DataDirLock(config.data_dir)
-        scheduler = cls(config, store or SqliteStore(config.data_dir / "store.db"), lock)
         try:
-            await scheduler._start()
-        except BaseException:
-            scheduler._store.close()
-            lock.release()
-            raise
+            config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = DataDirLock(config.data_dir)
+            scheduler = cls(config, store or SqliteStore(config.data_dir / "store.db"), lock)
+            try:
+                await scheduler._start()
+            except BaseException:
+                await scheduler._give_up()
+                raise
+        except OSError as error:
+            raise DataDirUnusableError(
+                f"data_dir = {config.data_dir} cannot be used: {error.filename or ''}: "
+                f"{error.strerror}; make it writable, make room, or choose another"
+            ) from error
         return scheduler
+
+    async def _give_up(self) -> None:
+        """Let go of what a start that failed has taken."""
+        for server in self._servers:
+            await server.stop(0)
+        if self._probes is not None:
+            await self._probes.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._store.close()
+        self._lock.release()
 
     async def _start(self) -> None:
         config = self._config
@@ -113,7 +143,9 @@ class Scheduler:
         await self._catalogue.refresh()
         self._blobs.expire()
         self.addresses = Addresses(
-            self._clients.bind(config.listen), self._provers.bind(config.prover_listen)
+            self._clients.bind(config.listen),
+            self._provers.bind(config.prover_listen),
+            self._probes.bind(config.metrics_listen) if self._probes is not None else "",
         )
         await self._clients.start()
         await self._provers.start()
@@ -122,14 +154,18 @@ class Scheduler:
         self._catalogue.follow(config.catalogue_scan)
         self._tasks.add(asyncio.create_task(self._expire_blobs()))
         self._tasks.add(asyncio.create_task(self._running.watch(config.build_check / 1e9)))
-        await self._clients.serving(True)
-        await self._provers.serving(True)
+        for server in self._servers:
+            await server.serving(True)
+        if self._probes is not None:
+            self._probes.start()
+        self._tasks.add(asyncio.create_task(pulse(_PULSE_S, self._beat)))
         await asyncio.to_thread(_write_addresses, config.data_dir, self.addresses, self.epoch)
         _log.info(
             "scheduler.ready",
             epoch=self.epoch,
             clients=self.addresses.client,
             provers=self.addresses.prover,
+            metrics=self.addresses.metrics,
             jobs=len(restored.jobs),
             build=self._running.fingerprint.as_object(),
         )
@@ -147,6 +183,7 @@ class Scheduler:
             ),
         )
         self._catalogue = CatalogueWatcher(config.data_dir / "circuits", self._catalogue_changed)
+        self._metrics = SchedulerMetrics(self._running.fingerprint)
         self.engine = Engine(
             SchedulerCore(config.core()),
             Clock(restored.clock_mark_ns),
@@ -154,6 +191,7 @@ class Scheduler:
             self._blobs,
             self._catalogue.verifying_key,
             store_retry_ns=config.store_retry,
+            metrics=self._metrics,
             check=config.check_invariants,
         )
         self._proving = ProvingService(
@@ -176,6 +214,9 @@ class Scheduler:
         )
         self._clients = Server(CLIENT_SERVICES)
         self._provers = Server(PROVER_SERVICES)
+        self._servers = (self._clients, self._provers)
+        if config.metrics_listen:
+            self._probes = ProbeServer(self.engine.expose, self.why_not_alive, self.why_not_ready)
         proving_pb2_grpc.add_ProvingServiceServicer_to_server(self._proving, self._clients.grpc)
         blobs_pb2_grpc.add_BlobServiceServicer_to_server(
             ClientBlobService(self._blobs, stall_ns=config.stall), self._clients.grpc
@@ -193,6 +234,40 @@ class Scheduler:
         self.engine.post(event)
         self.engine.run_now()
 
+    def why_not_alive(self) -> list[str]:
+        """Return why the process should be started again; nothing = leave it alone."""
+        broken = self.engine.broken
+        return [f"the core is broken: {broken.result()!r}"] if broken.done() else []
+
+    def why_not_ready(self) -> list[str]:
+        """Return why submissions are not taken; nothing = they are."""
+        reasons = self.why_not_alive()
+        if self._stopped:
+            reasons.append("the scheduler stops")
+        unsaved, most = self.engine.core.unsaved_records, self._config.max_unsaved_records
+        if unsaved >= most:
+            failures = self.engine.store_failures
+            reasons.append(
+                f"the store is behind: {unsaved} records are not saved, at most {most} may be; "
+                f"{failures} writes in a row failed"
+            )
+        return reasons
+
+    def _beat(self, late_s: float) -> None:
+        self._metrics.late(late_s)
+        ready = not self.why_not_ready()
+        if ready is not self._shown_ready:
+            self._shown_ready = ready
+            task = asyncio.create_task(self._show_health(ready))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _show_health(self, ready: bool) -> None:
+        alive = not self.why_not_alive()
+        for server in self._servers:
+            await server.serving(ready)
+            await server.alive(alive)
+
     async def _expire_blobs(self) -> None:
         while True:
             await asyncio.sleep(_EXPIRE_INTERVAL_S)
@@ -205,8 +280,8 @@ class Scheduler:
         self._stopped = True
         grace_s = self._config.stop_grace / 1e9
         _log.info("scheduler.stopping")
-        await self._clients.serving(False)
-        await self._provers.serving(False)
+        for server in self._servers:
+            await server.serving(False)
         self._proving.draining.set()
         self._fleet.draining.set()
         self._dispatch.draining = True
@@ -216,6 +291,8 @@ class Scheduler:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._catalogue.close()
+        if self._probes is not None:
+            await self._probes.stop()
         if not await self.engine.close(grace_s):
             _log.error("scheduler.unsaved", why="the store did not come back in time")
         self._blobs.close()
@@ -228,13 +305,22 @@ class Scheduler:
 async def run(config: SchedulerConfig) -> int:
     """Run a scheduler until SIGTERM or SIGINT; return the process's exit code.
 
+    A second signal ends the process at once.
+
     Raises:
         What `Scheduler.start` raises.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def told() -> None:
+        if stopping.is_set():
+            _log.warning("scheduler.told_twice")
+            os._exit(EXIT_TOLD_TWICE)
+        stopping.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+        loop.add_signal_handler(number, told)
     return await serve(await Scheduler.start(config), stopping)
 
 
@@ -265,6 +351,7 @@ def _write_addresses(data_dir: Path, addresses: Addresses, epoch: int) -> None:
                 "epoch": epoch,
                 "listen": addresses.client,
                 "prover_listen": addresses.prover,
+                "metrics_listen": addresses.metrics,
             }
         )
         + "\n"

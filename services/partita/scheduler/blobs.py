@@ -119,6 +119,8 @@ class BlobStore:
         self._inline: dict[bytes, _Inline] = {}
         self._ticket_ns: dict[bytes, int] = {}
         self._reserved_bytes = 0
+        self.received_bytes = 0
+        """Bytes of uploads since the start, those that failed included."""
         self._uploads = UploadPermit(limits.max_uploads, limits.max_waiting)
         self._serial = 0
         self._threads = ThreadPoolExecutor(limits.max_uploads, thread_name_prefix="blobs")
@@ -136,6 +138,11 @@ class BlobStore:
             status = path.stat()
             self._sizes[digest] = status.st_size
             self._ticket_ns[digest] = status.st_mtime_ns + self._limits.ticket_ns
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of all blobs that are here."""
+        return sum(self._sizes.values())
 
     def path(self, digest: bytes) -> Path:
         """Return where a blob's file is or would be."""
@@ -241,7 +248,7 @@ class BlobStore:
             raise BlobRejectedError(
                 f"size_bytes = {ref.size_bytes}: the largest blob is {self._limits.max_blob_bytes}"
             )
-        stored = sum(self._sizes.values()) + self._reserved_bytes
+        stored = self.stored_bytes + self._reserved_bytes
         if stored + ref.size_bytes > self._limits.quota_bytes:
             raise IngestFullError(
                 f"{stored} of {self._limits.quota_bytes} bytes for blobs are in use; "
@@ -270,6 +277,7 @@ class BlobStore:
         try:
             async for chunk in chunks:
                 received += len(chunk)
+                self.received_bytes += len(chunk)
                 if received > ref.size_bytes:
                     raise BlobRejectedError(
                         f"size_bytes = {ref.size_bytes}: more bytes came than announced"

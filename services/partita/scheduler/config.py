@@ -7,6 +7,7 @@ under the same names without their unit suffix, so that files write durations an
 from __future__ import annotations
 
 import ipaddress
+import re
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +17,8 @@ from partita.scheduler.core.config import CoreConfig
 from partita.service.config import Duration, ProgramConfig, Size
 from partita.service.logs import LEVELS
 from partita.service.paths import default_data_dir
+
+_PORT = re.compile(r".:\d{1,5}$")
 
 MAX_INLINE_BYTES = 64 * 1024
 """The wire's bound of an inline input."""
@@ -37,6 +40,10 @@ class SchedulerConfig(ProgramConfig):
     )
     prover_listen: str = Field(
         "127.0.0.1:9831", description="Address for provers: host:port or unix:///path."
+    )
+    metrics_listen: str = Field(
+        "127.0.0.1:9832",
+        description="Address of /metrics, /healthz and /readyz over HTTP: host:port; empty = none.",
     )
     allow_plaintext: tuple[str, ...] = Field(
         (),
@@ -178,13 +185,19 @@ class SchedulerConfig(ProgramConfig):
 
     @model_validator(mode="after")
     def _addresses_are_safe(self) -> SchedulerConfig:
-        for name in ("listen", "prover_listen"):
+        for name in ("listen", "prover_listen", "metrics_listen"):
             address = getattr(self, name)
+            if name == "metrics_listen" and not address:
+                continue
             if not plaintext_allowed(address, self.allow_plaintext):
                 raise ValueError(
                     f"{name} = {address!r} is neither a unix socket nor loopback: name its network "
                     'in allow_plaintext (["0.0.0.0/0"] for every address) or choose another'
                 )
+        if self.metrics_listen and not _PORT.search(self.metrics_listen):
+            raise ValueError(
+                f"metrics_listen = {self.metrics_listen!r}: write host:port, or nothing for none"
+            )
         self.core()
         return self
 

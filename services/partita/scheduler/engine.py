@@ -43,6 +43,7 @@ from partita.scheduler.core.machine import SchedulerCore
 from partita.scheduler.core.model import BlobRef, JobState, Outcome
 from partita.scheduler.core.records import JobAccepted, JobForgotten, JobRecord, Record
 from partita.scheduler.identity import JobIds
+from partita.scheduler.metrics import SchedulerMetrics
 from partita.scheduler.sessions import Link, Sessions, events_of, lost_inputs
 from partita.scheduler.store import Change, InputsDropped, Store
 from partita.scheduler.verification import KeySource, Verification
@@ -69,6 +70,7 @@ class Engine:
         blobs: the blobs of the same data directory.
         keys: verifying keys by manifest digest.
         store_retry_ns: pause after a failed write.
+        metrics: told what the core saw and decided.
         check: check the core's invariants after every turn.
     """
 
@@ -81,6 +83,7 @@ class Engine:
         keys: KeySource,
         *,
         store_retry_ns: int,
+        metrics: SchedulerMetrics,
         check: bool = False,
     ) -> None:
         self.core = core
@@ -90,8 +93,11 @@ class Engine:
         self.broken: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self.fleet_changed = Signal()
         self._check = check
-        self._writer = Writer(store, store_retry_ns, lambda n: self.post(Persisted(n)))
-        self._verification = Verification(keys, self.post)
+        self._metrics = metrics
+        self._writer = Writer(
+            store, store_retry_ns, lambda n: self.post(Persisted(n)), metrics.committed
+        )
+        self._verification = Verification(keys, self.post, metrics.checked)
         self._inbox: deque[Event | Link] = deque()
         self._scheduled = False
         self._running = False
@@ -147,9 +153,13 @@ class Engine:
             now_ns = self.clock.now_ns()
             for _ in range(min(len(self._inbox), EVENTS_A_TURN)):
                 for event in self._events(self._inbox.popleft()):
-                    self._perform(self.core.handle(event, now_ns))
+                    effects = self.core.handle(event, now_ns)
+                    self._metrics.seen(event, effects, now_ns)
+                    self._perform(effects)
             if not self._inbox:
-                self._perform(self.core.tick(now_ns))
+                effects = self.core.tick(now_ns)
+                self._metrics.seen(None, effects, now_ns)
+                self._perform(effects)
             if self._check:
                 self.core.check()
             self._flush(now_ns)
@@ -259,6 +269,21 @@ class Engine:
         if deadline_ns is not None:
             delay_s = max(deadline_ns - now_ns, 0) / 1e9
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._turn)
+
+    def expose(self) -> bytes:
+        """Return the metrics in Prometheus' text format."""
+        return self._metrics.expose(
+            self.core.census(),
+            self.clock.now_ns(),
+            store_failures=self._writer.failures,
+            blob_bytes=self.blobs.stored_bytes,
+            received_bytes=self.blobs.received_bytes,
+        )
+
+    @property
+    def store_failures(self) -> int:
+        """Transactions in a row that failed; 0 while the store works."""
+        return self._writer.failures
 
     # What the API asks for
 

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import FileDescriptor
 
 DOMAIN = "partita"
+READINESS = "readiness"
+LIVENESS = "liveness"
+"""Names that health probes may ask for beside "" and the services; "" means readiness."""
+
 MAX_MESSAGE_BYTES = 4 << 20
 CHUNK_BYTES = 1 << 20
 _SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -222,14 +226,19 @@ class Server:
         self._locks.append(descriptor)
 
     async def start(self) -> None:
-        """Listen, and say NOT_SERVING until `serving(True)`."""
+        """Listen, alive, and say NOT_SERVING until `serving(True)`."""
         await self.serving(False)
+        await self.alive(True)
         await self.grpc.start()
 
     async def serving(self, ready: bool) -> None:
         """Tell health probes whether the server takes work."""
-        for name in ("", *self._services):
+        for name in ("", READINESS, *self._services):
             await self._health.set(name, _SERVING if ready else _NOT_SERVING)
+
+    async def alive(self, alive: bool) -> None:
+        """Tell health probes whether the process should be left alone."""
+        await self._health.set(LIVENESS, _SERVING if alive else _NOT_SERVING)
 
     async def stop(self, grace_s: float) -> None:
         """Refuse new calls, let running ones end within the grace, free the addresses."""

@@ -18,6 +18,7 @@ from typing import Any
 from partita.scheduler.core import (
     acceptance,
     assembler,
+    census,
     dispatch,
     failures,
     fleet,
@@ -181,6 +182,10 @@ class SchedulerCore:
     def fleet(self) -> FleetView:
         """Return every prover with what it holds and should hold, and every lane."""
         return reading.fleet_view(self._state)
+
+    def census(self) -> census.Census:
+        """Return the tables counted: for metrics, cheap enough for every scrape."""
+        return census.take(self._state)
 
     # --- proving itself right --------------------------------------------------------------
 
