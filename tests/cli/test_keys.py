@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from partita.circuits.bellperson import read_vk
+from partita.circuits.packed import PackedKeys
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
@@ -32,6 +33,32 @@ async def test_adding_a_circuit_packs_its_key_and_prove_uses_it(
         *("prove", "one", "--witness", ONE / "witness.wtns", "--out", tmp_path / "out", "--json")
     )
     assert (proved.code, proved.object["verified"]) == (0, True)
+
+
+@pytest.mark.parametrize("family", ["snarkjs", "bellperson"])
+async def test_setting_a_circuit_up_packs_its_key(cli: Cli, data_dir: Path, family: str) -> None:
+    files = ("--r1cs", ONE_BLS / "circuit.r1cs")
+    made = await cli("circuits", "setup", "one", *files, "--insecure", "--family", family)
+    assert made.code == 0
+    assert len(packed_files(data_dir)) == 1
+
+
+async def test_removing_a_circuit_removes_its_packed_key_once_nothing_needs_it(
+    cli: Cli, data_dir: Path
+) -> None:
+    for name in ("one", "same"):
+        added = await cli("circuits", "add", name, "--zkey", ONE / "circuit.zkey", "--json")
+    (packed,) = packed_files(data_dir)
+    await cli("circuits", "remove", "one")
+    assert packed_files(data_dir) == [packed], "another circuit has the same key"
+    used = PackedKeys(data_dir / "packed").open(added.object["files"]["zkey"])
+    assert used is not None
+    assert (await cli("circuits", "remove", "same")).code == 0
+    assert packed_files(data_dir) == [packed], "a prover uses it"
+    used.close()
+    await cli("circuits", "add", "same", "--zkey", ONE / "circuit.zkey")
+    await cli("circuits", "remove", "same")
+    assert packed_files(data_dir) == []
 
 
 async def test_a_circuit_is_added_and_proved_without_room_for_its_packed_key(

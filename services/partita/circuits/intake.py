@@ -139,6 +139,8 @@ def set_up_circuit(
     sources: CircuitSources,
     family: KeyFamily,
     seed: bytes | None = None,
+    packed_keys: PackedKeys | None = None,
+    progress: Progress = silent,
 ) -> Entry:
     """Make a circuit's proving key and add it under a name. INSECURE: for development only.
 
@@ -149,6 +151,9 @@ def set_up_circuit(
         family: the conventions of the key; bellperson's files are of BLS12-381 only.
         seed: makes the same key each time, and everyone who knows it a forger; None draws from
             the system's randomness.
+        packed_keys: where the key is packed; a disk without room for it is logged, and the
+            circuit is added all the same.
+        progress: told the bytes packed.
 
     Returns:
         The entry, marked insecure.
@@ -172,9 +177,12 @@ def set_up_circuit(
         key = set_up(r1cs, family, waste)
         program = _check_parts(given, staged, key, r1cs)
         if family is KeyFamily.SNARKJS:
-            staging.create("zkey", lambda file: write_zkey(file, key))
+            path = staging.create("zkey", lambda file: write_zkey(file, key))
+            source = zkey_source(str(path), map_file(path))
         else:
-            staging.create("params", lambda file: _write_params(file, key))
+            path = staging.create("params", lambda file: _write_params(file, key))
+            source = params_source(str(path), map_file(path), r1cs)
+        _pack(staging, source, packed_keys, progress)
         staging.write("vk", VerifyingKey.of_proving_key(key).to_bytes())
         return staging.publish(_manifest(staging, key, program, insecure=True))
 
@@ -191,19 +199,28 @@ def _check_points(
     progress: Progress,
 ) -> None:
     """Check every point of a key: by packing it where that is possible."""
-    if packed_keys is not None:
-        try:
-            packed_keys.obtain(source_sha256(staging.files), lambda: source, progress).close()
-        except PackingError as error:
-            _log.warning("the key is not packed, provers will try again: %s", error)
-        else:
-            return
+    if _pack(staging, source, packed_keys, progress):
+        return
     if source.whole_is_checked:
         for query in Query:
             for _ in source.chunks(query):
                 pass
     else:
         backend.load(source.whole(), check=True).release()
+
+
+def _pack(
+    staging: Staging, source: KeySource, packed_keys: PackedKeys | None, progress: Progress
+) -> bool:
+    """Pack a key, which checks every point of it; whether that was possible."""
+    if packed_keys is None:
+        return False
+    try:
+        packed_keys.obtain(source_sha256(staging.files), lambda: source, progress).close()
+    except PackingError as error:
+        _log.warning("the key is not packed, provers will try again: %s", error)
+        return False
+    return True
 
 
 def _check_parts(

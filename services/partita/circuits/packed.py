@@ -177,6 +177,10 @@ class PackedKeys:
                 raise PackingError(path, "was removed right after it was made")
             return self._map(path, descriptor, source_sha256)
 
+    def discard(self, source_sha256: str) -> bool:
+        """Remove a packed key unless somebody uses it; whether it is gone."""
+        return _remove_idle(self.path_of(source_sha256))
+
     def _hold(self, path: Path) -> int | None:
         """Open a file under a shared lock and note its use; None if it is not there."""
         try:

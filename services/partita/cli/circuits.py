@@ -21,6 +21,7 @@ from partita.cli.proving import backend_named, packed_keys, write_text, write_wh
 
 if TYPE_CHECKING:
     from partita.circuits.catalogue import Catalogue, Entry
+    from partita.circuits.packed import PackedKeys
 
 app = typer.Typer(
     help="Add, set up, list, show, verify and remove circuits.",
@@ -101,7 +102,7 @@ def setup(
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a proving key for DEVELOPMENT ONLY and add the circuit under NAME.
+    """Make a proving key for DEVELOPMENT ONLY, add the circuit under NAME, and pack its key.
 
     Whoever makes a key this way could keep its secrets and prove false statements: the circuit is
     marked insecure for good. A key for production comes from a ceremony of several people.
@@ -119,13 +120,16 @@ def setup(
     if zkey is not None and family is not FamilyName.SNARKJS:
         raise UsageError("--zkey: only keys of family snarkjs can be written as a .zkey")
     sources = CircuitSources(r1cs=r1cs, wasm=wasm, sym=sym)
-    with progress(f"setting up {r1cs}"):
+    packed = packed_keys(data_dir_of(data_dir))
+    with progress(f"setting up {r1cs}", "bytes") as step:
         entry = set_up_circuit(
             _catalogue(data_dir),
             name,
             sources,
             KeyFamily(family.value),
             None if seed is None else str(seed).encode(),
+            packed,
+            step,
         )
     if zkey is not None:
         temporary = zkey.with_name(f".{zkey.name}.tmp")
@@ -228,11 +232,15 @@ def remove(
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Remove a circuit; refused while a job of the running scheduler needs it."""
+    """Remove a circuit; refused while a job of the running scheduler needs it.
+
+    Its packed key goes too, unless another circuit has the same or a prover uses it.
+    """
     from partita_client import Client, RetryPolicy, UnavailableError
 
     root = data_dir_of(data_dir)
     catalogue = _catalogue(data_dir)
+    entry = catalogue.scan().circuits.get(name)
     address = running_scheduler(root)
     removed = False
     if address is not None:
@@ -245,7 +253,18 @@ def remove(
                 pass
     if not removed:
         catalogue.remove(name)
+    if entry is not None:
+        _discard_packed(entry, catalogue, packed_keys(root))
     show(as_json, {"removed": name}, f"removed {name}")
+
+
+def _discard_packed(entry: Entry, catalogue: Catalogue, packed: PackedKeys) -> None:
+    from partita.circuits.key_source import source_sha256
+
+    source = source_sha256(entry.manifest.files)
+    others = catalogue.scan().circuits.values()
+    if all(source_sha256(other.manifest.files) != source for other in others):
+        packed.discard(source)
 
 
 def _write_verifying_key(entry: Entry, out: Path) -> None:
