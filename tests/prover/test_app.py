@@ -424,6 +424,19 @@ async def test_critical_overtakes_inside_the_prover(tmp_path: Path) -> None:
         assert order.index("2.0") < order.index("1.2")
 
 
+async def test_a_key_that_was_packed_by_its_first_load_is_offered_as_quick_to_load(
+    tmp_path: Path,
+) -> None:
+    entry = add(tmp_path / "theirs", ONE_CONSTRAINT)
+    async with serving() as peer, prover_on(peer, tmp_path / "mine"):
+        session = await offered(peer, tmp_path / "theirs")
+        cold = session.hellos[-1].offers[0].load_time.ToNanoseconds()
+        session.desire(keys=(entry.manifest_sha256,))
+        await session.until(
+            lambda s: 0 < s.hellos[-1].offers[0].load_time.ToNanoseconds() < cold,
+        )
+
+
 async def test_the_own_port_shows_the_prover_and_its_health(tmp_path: Path) -> None:
     add(tmp_path / "theirs", ONE_CONSTRAINT)
     async with serving() as peer, prover_on(peer, tmp_path / "mine"):

@@ -7,6 +7,7 @@ circuit after the other, so that a large one does not hold back the news of a sm
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import grpc
@@ -33,7 +34,7 @@ _log = logs.get("circuits")
 
 
 class Circuits:
-    """The circuits of one scheduler's catalogue.
+    """The circuits of one scheduler's catalogue; make it on a running event loop.
 
     Args:
         root: `DATA_DIR/circuits`; files of the local catalogue in it are used as they are.
@@ -57,6 +58,7 @@ class Circuits:
         self._rules = rules
         self._channel = channel
         self._changed = changed
+        self._loop = asyncio.get_running_loop()
         self._known: dict[tuple[str, bytes], Circuit] = {}
         self._revision = b""
         self._wanted = b""
@@ -83,6 +85,11 @@ class Circuits:
     def files(self) -> CircuitFiles:
         """Return the files of this machine, for use on one thread."""
         return CircuitFiles(self._root)
+
+    def offer_changed(self) -> None:
+        """What an offer says of its key is different now; from any thread."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._changed)
 
     def revision(self, revision: bytes) -> None:
         """The scheduler's catalogue has this revision."""

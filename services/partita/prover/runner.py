@@ -237,6 +237,7 @@ class Runner:
         try:
             if circuit is None:
                 raise FormatError("catalogue", f"no usable circuit has manifest {manifest.hex()}")
+            offered = circuit.offer_now(self._circuits.packed_keys)
             resident = stages.load_key(
                 circuit,
                 self._circuits.files(),
@@ -254,6 +255,8 @@ class Runner:
         self._checked.add(manifest)
         self._resident[manifest] = resident
         self._post(ev.KeyLoaded(manifest, resident.held))
+        if circuit.offer_now(self._circuits.packed_keys) != offered:
+            self._circuits.offer_changed()
 
     def _unload(self, manifest: bytes) -> None:
         self._resident.pop(manifest).release()
