@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from partita.cli import circuits, configuration, fingerprint, fleet, jobs, programs, proving
+from partita.cli import circuits, configuration, doctor, fingerprint, fleet, jobs, programs, proving
 from partita.cli.errors import FAILED, INTERRUPTED, report_of
 
 app = typer.Typer(
@@ -38,7 +38,7 @@ def _options(
 
 app.add_typer(circuits.app, name="circuits")
 app.add_typer(configuration.app, name="config")
-for group in (proving, programs, jobs, fleet, fingerprint):
+for group in (proving, programs, jobs, fleet, fingerprint, doctor):
     group.register(app)
 
 
