@@ -53,6 +53,7 @@ class Peer:
         self.submissions: list[proving_pb2.SubmitJobRequest] = []
         self.circuits: list[fleet_pb2.Circuit] = []
         self.fleet = fleet_pb2.FleetSnapshot(epoch=1)
+        self.residencies: list[fleet_pb2.SetResidencyRequest] = []
         self.changed = asyncio.Event()
         self.stream_cut_after: int | None = None
         self.page = 2
@@ -177,6 +178,23 @@ class _Proving(proving_pb2_grpc.ProvingServiceServicer):
         self.peer.end_job(job.job_id, proving_pb2.JOB_STATE_CANCELLED)
         return proving_pb2.CancelJobResponse(job=job)
 
+    async def RetryJob(self, request: Any, context: Any) -> Any:  # noqa: N802
+        peer = self.peer
+        await peer.enter("RetryJob", context)
+        old = await peer.job(request.job_id, context)
+        if old.state < proving_pb2.JOB_STATE_FAILED:
+            text = f"job {old.job_id} is not over"
+            error = RpcError(grpc.StatusCode.FAILED_PRECONDITION, "NOT_RETRYABLE", text)
+            await abort_call(context, error)
+        new_id = f"{old.job_id}-again"
+        if new_id not in peer.jobs:
+            job = proving_pb2.Job(state=proving_pb2.JOB_STATE_QUEUED)
+            job.partitions_total = old.partitions_total
+            job.partitions.extend(old.partitions)
+            job.job_id = new_id
+            peer.jobs[new_id] = job
+        return proving_pb2.RetryJobResponse(job=peer.jobs[new_id])
+
 
 class _Blobs(blobs_pb2_grpc.BlobServiceServicer):
     def __init__(self, peer: Peer) -> None:
@@ -223,6 +241,23 @@ class _Fleet(fleet_pb2_grpc.FleetServiceServicer):
     async def ListCircuits(self, request: Any, context: Any) -> Any:  # noqa: N802
         await self.peer.enter("ListCircuits", context)
         return fleet_pb2.ListCircuitsResponse(circuits=self.peer.circuits)
+
+    async def SetProverMode(self, request: Any, context: Any) -> Any:  # noqa: N802
+        await self.peer.enter("SetProverMode", context)
+        for view in self.peer.fleet.provers:
+            if view.hello.prover_id == request.prover_id:
+                view.mode = request.mode or view.mode
+                view.trust = request.trust or view.trust
+                view.reason = request.reason
+                return fleet_pb2.SetProverModeResponse(prover=view)
+        text = f"no prover is called {request.prover_id!r}"
+        error = RpcError(grpc.StatusCode.NOT_FOUND, "PROVER_UNKNOWN", text)
+        return await abort_call(context, error)
+
+    async def SetResidency(self, request: Any, context: Any) -> Any:  # noqa: N802
+        await self.peer.enter("SetResidency", context)
+        self.peer.residencies.append(request)
+        return fleet_pb2.SetResidencyResponse(changed=types_pb2.Bytes(host=7))
 
     async def AddCircuit(self, request: Any, context: Any) -> Any:  # noqa: N802
         await self.peer.enter("AddCircuit", context)

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from partita.service.grpcio import RpcError
-from partita.v1 import proving_pb2, types_pb2
+from partita.v1 import fleet_pb2, proving_pb2, types_pb2
 from partita_client import (
     AsyncClient,
     BlobMissingError,
@@ -307,6 +307,48 @@ async def test_jobs_come_from_all_pages_and_cancel_ends_one(connect: Connect, pe
         assert [job.job_id async for job in client.jobs()] == ids
         assert state_name(await client.cancel(ids[3], "mistake")) == "cancelled"
         assert [job.job_id async for job in client.jobs(states=["cancelled"])] == [ids[3]]
+
+
+async def test_a_retry_returns_the_new_job_and_says_why_it_cannot(
+    connect: Connect, peer: Peer
+) -> None:
+    async with serve(peer) as address:
+        client = connect(address)
+        job_id = (await client.submit("c", [b"1"], "wtns")).job.job_id
+        with pytest.raises(InvalidRequestError) as refusal:
+            await client.retry(job_id)
+        assert refusal.value.reason == "NOT_RETRYABLE"
+        await client.cancel(job_id)
+        peer.failures["RetryJob"] = [unavailable()]
+        new = await client.retry(job_id)
+        assert (new.job_id, state_name(new)) == (f"{job_id}-again", "queued")
+
+
+async def test_steering_a_prover_sets_what_is_given_and_leaves_the_rest(
+    connect: Connect, peer: Peer
+) -> None:
+    view = peer.fleet.provers.add(mode=fleet_pb2.MODE_ACTIVE, trust=fleet_pb2.TRUST_TRUSTED)
+    view.hello.prover_id = "gpu-0"
+    async with serve(peer) as address:
+        client = connect(address)
+        view = await client.set_prover_mode("gpu-0", mode="cordoned", reason="repair")
+        assert (view.mode, view.trust) == (fleet_pb2.MODE_CORDONED, fleet_pb2.TRUST_TRUSTED)
+        assert view.reason == "repair"
+        view = await client.set_prover_mode("gpu-0", trust="quarantined")
+        assert (view.mode, view.trust) == (fleet_pb2.MODE_CORDONED, fleet_pb2.TRUST_QUARANTINED)
+        with pytest.raises(NotFoundError):
+            await client.set_prover_mode("nobody", mode="active")
+        with pytest.raises(InvalidRequestError, match="mode: 'off' is not one of active"):
+            await client.set_prover_mode("gpu-0", mode="off")
+
+
+async def test_a_residency_names_circuit_prover_and_wish(connect: Connect, peer: Peer) -> None:
+    async with serve(peer) as address:
+        changed = await connect(address).set_residency("c", "pinned", prover_id="gpu-0")
+    assert changed.host == 7
+    (request,) = peer.residencies
+    assert (request.circuit_id, request.prover_id) == ("c", "gpu-0")
+    assert request.residency == fleet_pb2.RESIDENCY_PINNED
 
 
 async def test_prove_raises_the_jobs_own_failure(connect: Connect, peer: Peer) -> None:

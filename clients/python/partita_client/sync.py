@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
 
-from partita.v1 import fleet_pb2, proving_pb2
-from partita_client import flows
+from partita.v1 import fleet_pb2, proving_pb2, types_pb2
+from partita_client import flows, steering
 from partita_client.channel import DEFAULT_ADDRESS, OPTIONS, STUBS
 from partita_client.contents import Content, Source, content_of
 from partita_client.errors import (
@@ -185,6 +185,21 @@ class Client:
         job: proving_pb2.Job = self._call("proving", "CancelJob", request).job
         return job
 
+    def retry(self, job_id: str) -> proving_pb2.Job:
+        """Run a FAILED or CANCELLED job again and return the new job; PROVED partitions are kept.
+
+        Called twice, both calls return one job.
+
+        Raises:
+            BlobMissingError: inputs that are needed again are gone; submit the job instead.
+            InvalidRequestError: NOT_RETRYABLE: the job is in another state.
+            NotFoundError: there is no such job.
+        """
+        request = proving_pb2.RetryJobRequest(job_id=job_id)
+        answer = self._call("proving", "RetryJob", request)
+        job: proving_pb2.Job = answer.job
+        return job
+
     def watch(self, job_id: str) -> Generator[proving_pb2.Job, None, None]:
         """Yield snapshots of a job until the terminal one, across restarts of the scheduler."""
         request = proving_pb2.WatchJobRequest(job_id=job_id)
@@ -205,6 +220,51 @@ class Client:
         with closing(self._follow(self._stubs["fleet"].WatchFleet, request)) as answers:
             for answer in answers:
                 yield answer.fleet
+
+    def set_prover_mode(
+        self,
+        prover_id: str,
+        *,
+        mode: str | None = None,
+        trust: str | None = None,
+        reason: str = "",
+    ) -> fleet_pb2.ProverView:
+        """Set what a prover may do, and return it; what is None stays as it is.
+
+        Args:
+            prover_id: which.
+            mode: "active", "cordoned" (takes nothing new) or "drained" (also hands back).
+            trust: "trusted", "quarantined" or "probation".
+            reason: why, for people.
+
+        Raises:
+            NotFoundError: PROVER_UNKNOWN.
+        """
+        request = steering.prover_mode_request(prover_id, mode, trust, reason)
+        answer = self._call("fleet", "SetProverMode", request)
+        prover: fleet_pb2.ProverView = answer.prover
+        return prover
+
+    def set_residency(
+        self, circuit_id: str, residency: str, *, prover_id: str = ""
+    ) -> types_pb2.Bytes:
+        """Pin a circuit's key, evict it once, or leave it to the scheduler.
+
+        Args:
+            circuit_id: whose key.
+            residency: "auto", "pinned" or "evicted".
+            prover_id: on one prover; empty = on all, also those that come later.
+
+        Returns:
+            The memory that is pinned, unpinned or given up by it.
+
+        Raises:
+            NotFoundError: UNKNOWN_CIRCUIT or PROVER_UNKNOWN.
+        """
+        request = steering.residency_request(circuit_id, residency, prover_id)
+        answer = self._call("fleet", "SetResidency", request)
+        changed: types_pb2.Bytes = answer.changed
+        return changed
 
     def circuits(self) -> list[fleet_pb2.Circuit]:
         """Return the circuits that the scheduler knows."""

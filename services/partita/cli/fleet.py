@@ -1,24 +1,42 @@
-"""`partita fleet`: the provers, their memory, what each does, and why one does nothing."""
+"""`partita fleet`: the provers, their memory, what each does, and why one does nothing.
+
+With a verb it steers one prover: cordon, uncordon, drain, quarantine, release.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from partita.cli.options import DataDirOption, JsonFlag, SchedulerOption
 from partita.cli.output import show
 
+ProverArgument = Annotated[str, typer.Argument(metavar="PROVER", help="The prover's id.")]
+ReasonOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for people.")]
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the application."""
-    app.command("fleet")(fleet)
+app = typer.Typer(help="Show the provers and the queue, or steer one prover.")
 
 
+def register(parent: typer.Typer) -> None:
+    """Add the verbs to the application."""
+    parent.add_typer(app, name="fleet")
+
+
+@app.callback(invoke_without_command=True)
 def fleet(
+    context: typer.Context,
     scheduler: SchedulerOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show the provers and the queue."""
+    """Show the provers and the queue, or steer one prover."""
+    if context.invoked_subcommand is None:
+        _show(scheduler, data_dir, as_json=as_json)
+
+
+def _show(scheduler: str | None, data_dir: Path | None, *, as_json: bool) -> None:
     from partita.cli.fingerprint_fleet import fleet_lines, running_builds
     from partita.cli.jobs import connect
     from partita.cli.views import fleet_object, prover_table, queue_table
@@ -33,3 +51,94 @@ def fleet(
         parts += ["", *notes]
     builds = [process.as_object(processes[0].build) for process in processes]
     show(as_json, {**fleet_object(snapshot), "builds": builds}, *parts)
+
+
+@app.command()
+def cordon(
+    context: typer.Context,
+    prover: ProverArgument,
+    reason: ReasonOption = "",
+    scheduler: SchedulerOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Let a prover finish what it holds and take nothing new."""
+    _set(context, prover, scheduler, data_dir, as_json, reason, mode="cordoned")
+
+
+@app.command()
+def uncordon(
+    context: typer.Context,
+    prover: ProverArgument,
+    reason: ReasonOption = "",
+    scheduler: SchedulerOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Let a cordoned or drained prover take leases again."""
+    _set(context, prover, scheduler, data_dir, as_json, reason, mode="active")
+
+
+@app.command()
+def drain(
+    context: typer.Context,
+    prover: ProverArgument,
+    reason: ReasonOption = "",
+    scheduler: SchedulerOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Let a prover finish or hand back what it holds."""
+    _set(context, prover, scheduler, data_dir, as_json, reason, mode="drained")
+
+
+@app.command()
+def quarantine(
+    context: typer.Context,
+    prover: ProverArgument,
+    reason: ReasonOption = "",
+    scheduler: SchedulerOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Give a prover no work until it is released."""
+    _set(context, prover, scheduler, data_dir, as_json, reason, trust="quarantined")
+
+
+@app.command()
+def release(
+    context: typer.Context,
+    prover: ProverArgument,
+    reason: ReasonOption = "",
+    scheduler: SchedulerOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Trust a quarantined prover again; its score starts anew."""
+    _set(context, prover, scheduler, data_dir, as_json, reason, trust="trusted")
+
+
+def _set(
+    context: typer.Context,
+    prover_id: str,
+    scheduler: str | None,
+    data_dir: Path | None,
+    as_json: bool,
+    reason: str,
+    *,
+    mode: str | None = None,
+    trust: str | None = None,
+) -> None:
+    """Set one prover's mode or trust; options may stand before the verb or after it."""
+    from partita.cli.jobs import connect
+    from partita.cli.views import prover_object
+
+    before: dict[str, Any] = context.parent.params if context.parent is not None else {}
+    scheduler = before.get("scheduler") if scheduler is None else scheduler
+    data_dir = before.get("data_dir") if data_dir is None else data_dir
+    with connect(scheduler, data_dir) as client:
+        view = client.set_prover_mode(prover_id, mode=mode, trust=trust, reason=reason)
+    value = prover_object(view)
+    why = f": {value['reason']}" if value["reason"] else ""
+    line = f"prover {prover_id} is {value['mode']}, {value['trust']}{why}"
+    show(as_json or bool(before.get("as_json")), value, line)

@@ -1,4 +1,4 @@
-"""`partita submit | await | watch | jobs | cancel`: jobs on a scheduler."""
+"""`partita submit | await | watch | jobs | cancel | retry`: jobs on a scheduler."""
 
 from __future__ import annotations
 
@@ -63,6 +63,7 @@ def register(app: typer.Typer) -> None:
     app.command("watch")(watch)
     app.command("jobs")(jobs)
     app.command("cancel")(cancel)
+    app.command("retry")(retry)
 
 
 def connect(scheduler: str | None, data_dir: Path | None) -> Client:
@@ -203,6 +204,28 @@ def cancel(
         job = client.cancel(job_id, reason)
     value = _job_object(job)
     show(as_json, value, f"job {job_id} is {value['state']}")
+
+
+def retry(
+    job_id: JobArgument,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end of the job.")] = False,
+    out: OutOption = None,
+    scheduler: SchedulerOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run a failed or cancelled job again; what it had proved is kept."""
+    if out is not None and not wait:
+        raise UsageError("--out needs --wait; or fetch the result later: `partita await JOB --out`")
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    with connect(scheduler, data_dir) as client:
+        job = client.retry(job_id)
+        if wait:
+            note(f"job {job.job_id}: {job.partitions_done} of {job.partitions_total} kept")
+            _finish(client, _follow(client, job.job_id), out, as_json)
+            return
+    show(as_json, {"job": _job_object(job)}, job.job_id)
 
 
 def _job_object(job: proving_pb2.Job) -> dict[str, Any]:
