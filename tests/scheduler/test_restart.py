@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
-import sys
 import threading
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
@@ -22,9 +18,9 @@ from partita.circuits.catalogue import Catalogue
 from partita.scheduler.core.events import Restored
 from partita.scheduler.sqlite import SqliteStore
 from partita.scheduler.store import Change, DataDirInUseError, StoreError
-from partita.service.grpcio import channel_options
 from partita.v1 import proving_pb2, proving_pb2_grpc
-from tests.scheduler.peer import ROOT, Peer, Prover, connected, product_statement
+from tests.scheduler.peer import Peer, Prover, connected, product_statement
+from tests.scheduler.processes import calling, process, ready
 from tests.scheduler.running import Running, blob_ref, refused, request_of, running, upload
 
 COMPLETED = proving_pb2.JOB_STATE_COMPLETED
@@ -183,56 +179,15 @@ async def test_an_acceptance_is_answered_only_when_it_is_durable(
 # The real process
 
 
-@asynccontextmanager
-async def process(data_dir: Path, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "partita.scheduler",
-        "--data-dir",
-        str(data_dir),
-        "--listen",
-        "127.0.0.1:0",
-        "--prover-listen",
-        "127.0.0.1:0",
-        *arguments,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "services")},
-    )
-    try:
-        yield child
-    finally:
-        if child.returncode is None:
-            child.kill()
-        await child.wait()
-
-
-async def _ready(child: asyncio.subprocess.Process, data_dir: Path) -> dict[str, Any]:
-    """Read its log until it is ready; return its addresses."""
-    assert child.stderr is not None
-    async for line in child.stderr:
-        if json.loads(line).get("event") == "scheduler.ready":
-            break
-    addresses: dict[str, Any] = json.loads((data_dir / "run" / "scheduler.json").read_text())
-    assert addresses["pid"] == child.pid
-    return addresses
-
-
-@asynccontextmanager
-async def _client(address: str) -> AsyncIterator[proving_pb2_grpc.ProvingServiceStub]:
-    async with grpc.aio.insecure_channel(address, options=channel_options()) as channel:
-        yield proving_pb2_grpc.ProvingServiceStub(channel)
-
-
 async def test_after_a_sigkill_the_job_ends_and_no_verified_partition_is_proved_again(
     data_dir: Path, prover: Prover, circuits: Path
 ) -> None:
     manifest = Catalogue(circuits).show("product").manifest_sha256
     peer = Peer("", prover, manifest, max_leases=1)
     async with process(data_dir) as child:
-        addresses = await _ready(child, data_dir)
+        addresses = await ready(child, data_dir)
         peer.address = addresses["prover_listen"]
-        async with _client(addresses["listen"]) as stub, connected(peer):
+        async with calling(addresses["listen"]) as stub, connected(peer):
             job_id = (await stub.SubmitJob(request_of(PAIRS))).job.job_id
             async for message in stub.WatchJob(proving_pb2.WatchJobRequest(job_id=job_id)):
                 if message.job.partitions_done >= 2:
@@ -240,9 +195,9 @@ async def test_after_a_sigkill_the_job_ends_and_no_verified_partition_is_proved_
             child.send_signal(signal.SIGKILL)
             await child.wait()
     async with process(data_dir) as child:
-        addresses = await _ready(child, data_dir)
+        addresses = await ready(child, data_dir)
         peer.address = addresses["prover_listen"]
-        async with _client(addresses["listen"]) as stub, connected(peer):
+        async with calling(addresses["listen"]) as stub, connected(peer):
             request = proving_pb2.GetJobRequest(job_id=job_id)
             request.wait.FromSeconds(60)
             job = (await stub.GetJob(request)).job
@@ -252,7 +207,7 @@ async def test_after_a_sigkill_the_job_ends_and_no_verified_partition_is_proved_
 
 async def test_sigterm_drains_and_exits_with_zero(data_dir: Path) -> None:
     async with process(data_dir) as child:
-        addresses = await _ready(child, data_dir)
+        addresses = await ready(child, data_dir)
         async with grpc.aio.insecure_channel(addresses["listen"]) as channel:
             stub = proving_pb2_grpc.ProvingServiceStub(channel)
             job_id = (await stub.SubmitJob(request_of([(2, 3)]))).job.job_id

@@ -24,11 +24,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from partita.scheduler.core.model import BlobRef
+from partita.service import logs
 
 DIGEST_BYTES = 32
 CHUNK_BYTES = 1 << 20
 
 T = TypeVar("T")
+
+_log = logs.get("blobs")
 
 
 class BlobError(Exception):
@@ -305,7 +308,11 @@ class BlobStore:
         try:
             return await self._in_thread(do, *arguments)
         except OSError as error:
-            raise IngestFullError(f"the blob cannot be written: {error.strerror}") from error
+            _log.error("blobs.refused", directory=str(self._directory), error=error.strerror)
+            raise IngestFullError(
+                f"the blob cannot be written: {error.strerror}; nothing of it was kept, the "
+                "operator must make room under blobs/"
+            ) from error
 
     async def _in_thread(self, do: Callable[..., T], *arguments: object) -> T:
         """Run `do` in a thread; it has ended when this returns, even if the caller is cancelled.

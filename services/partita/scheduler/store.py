@@ -80,6 +80,7 @@ class DataDirLock:
 
         Raises:
             DataDirInUseError: another process holds it.
+            OSError: the directory cannot be written.
         """
         path = data_dir / "scheduler.lock"
         self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -92,8 +93,12 @@ class DataDirLock:
                 f"{data_dir} is in use by another scheduler (process {owner or 'unknown'}): "
                 "stop it, or choose another data_dir"
             ) from error
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise OSError(error.errno, error.strerror, str(path)) from error
 
     def release(self) -> None:
         """Give the right back."""

@@ -215,7 +215,13 @@ class Server:
         return real
 
     def _lock_socket(self, path: Path) -> None:
-        descriptor = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            descriptor = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise AddressInUseError(
+                f"unix://{path} cannot be bound: {path}.lock: {error.strerror}; choose a path in "
+                "a directory that this user can write"
+            ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

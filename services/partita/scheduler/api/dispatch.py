@@ -101,9 +101,7 @@ class DispatchService(dispatch_pb2_grpc.DispatchServiceServicer):
         if negotiate(message.hello) is None:
             raise refusal(
                 "CONTRACT_MISMATCH",
-                f"the prover speaks contract revisions {message.hello.contract_min} to "
-                f"{message.hello.contract_max}, this scheduler {CONTRACT}: install a version "
-                "that shares one",
+                _other_contract(message.hello),
                 metadata={"contract": str(CONTRACT)},
             )
         hello: dispatch_pb2.Hello = message.hello
@@ -193,6 +191,16 @@ class DispatchService(dispatch_pb2_grpc.DispatchServiceServicer):
     def _check_same(self, link: Link, hello: dispatch_pb2.Hello) -> None:
         if (hello.prover_id, hello.instance_id) != (link.prover_id, link.instance_id):
             raise bad("hello.prover_id", "a later hello must come from the same prover")
+
+
+def _other_contract(hello: dispatch_pb2.Hello) -> str:
+    low, high = hello.contract_min, hello.contract_max
+    spoken = f"revision {low}" if low == high else f"revisions {low} to {high}"
+    older = "prover" if high < CONTRACT else "scheduler"
+    return (
+        f"the prover speaks contract {spoken}, this scheduler revision {CONTRACT}: upgrade the "
+        f"{older}, or install a version of the other that shares one"
+    )
 
 
 async def _write(link: Link, context: Context) -> None:
