@@ -87,6 +87,7 @@ class Cluster:
             lease_floor_ns=120 * SECOND_NS,
             lease_factor=2,
             key_switch_factor=self.rng.choice((0, 0, 2, 8)),
+            quarantine_debits=3 if self.scenario.quarantine else 1 << 30,
         )
         self.now = START_NS
         self.order = itertools.count()
@@ -102,6 +103,7 @@ class Cluster:
         self.core: SchedulerCore | None = None
         self.filled: dict[tuple[str, int], bytes] = {}
         self.grants = 0
+        self.grants_by: dict[str, int] = {}
         self.steps = 0
         self.submissions: list[Submission] = []
         self.provers: list[SimProver] = []
@@ -213,6 +215,7 @@ class Cluster:
     def _note(self, record: rec.Record) -> None:
         if isinstance(record, rec.LeaseRecord):
             self.grants += 1
+            self.grants_by[record.prover_id] = self.grants_by.get(record.prover_id, 0) + 1
             row = self.store.partitions.get((record.job_id, record.index))
             proved = row is not None and row.state is PartitionState.PROVED
             assert not proved, f"{record} though it is durably proved"
@@ -356,7 +359,7 @@ class Cluster:
         process = SimProver(hello, self.rng, self.later, lambda: None)
         process.changed = lambda: self.changed(index, process)
         if not self.healed:
-            process.bad_proofs = chaos.bad_proofs
+            process.bad_proofs = 1.0 if index < chaos.liars else chaos.bad_proofs
             process.failures = chaos.failures
             process.hangs = chaos.hangs
         return process

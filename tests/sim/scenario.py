@@ -22,4 +22,8 @@ class Scenario:
     failures: float = 0.03
     hangs: float = 0.02
     unchecked: float = 0.05
+    liars: int = 0
+    """So many provers' proofs never verify until the cluster heals."""
+    quarantine: bool = True
+    """Whether standing debits quarantine a prover."""
     check: bool = True

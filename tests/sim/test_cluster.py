@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from partita.scheduler.core.model import Trust
 from partita.scheduler.core.views import PublicState
 from tests.sim.cluster import Cluster
 from tests.sim.scenario import Scenario
@@ -44,6 +47,38 @@ def test_a_quiet_cluster_proves_each_partition_once() -> None:
         cluster = Cluster(seed, quiet)
         jobs = cluster.play()
         assert cluster.grants == sum(job.n_partitions for job in jobs)
+
+
+LIAR = Scenario(
+    jobs=12,
+    kill_prover=0,
+    pause_prover=0,
+    cut_stream=0,
+    kill_scheduler=0,
+    stop_store=0,
+    cancel=0,
+    bad_proofs=0,
+    failures=0,
+    hangs=0,
+    unchecked=0,
+    liars=1,
+)
+
+
+def test_a_prover_that_lies_is_quarantined_and_costs_no_job() -> None:
+    less = 0
+    for seed in range(3_000, 3_003):
+        cluster = Cluster(seed, LIAR)
+        jobs = cluster.play()
+        assert {job.state for job in jobs} == {PublicState.COMPLETED}, f"seed {seed}"
+        assert cluster.core is not None
+        liar, *honest = cluster.core.fleet().provers
+        assert {view.trust for view in honest} == {Trust.TRUSTED}, f"seed {seed}"
+        assert liar.trust is not Trust.TRUSTED or not liar.debits, f"seed {seed}"
+        trusting = Cluster(seed, replace(LIAR, quarantine=False, check=False))
+        trusting.play()
+        less += trusting.grants_by["gpu-0"] - cluster.grants_by["gpu-0"]
+    assert less > 0, "quarantine keeps work from a prover that lies"
 
 
 def test_one_seed_is_one_history() -> None:

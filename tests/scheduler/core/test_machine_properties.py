@@ -9,14 +9,30 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
 from partita.scheduler.core import effects as fx
 from partita.scheduler.core import events as ev
+from partita.scheduler.core.config import CoreConfig
 from partita.scheduler.core.machine import SchedulerCore
-from partita.scheduler.core.model import Condition, FailureKind, Mode, Phase, Priority, Verdict
+from partita.scheduler.core.model import (
+    Condition,
+    FailureKind,
+    Mode,
+    Phase,
+    Priority,
+    Residency,
+    Trust,
+    Verdict,
+)
 from partita.scheduler.core.views import PublicState
-from tests.scheduler.core.world import Peer, World, offer
+from tests.scheduler.core.world import Peer, World, manifest, offer
 
 OPEN = (PublicState.QUEUED, PublicState.RUNNING)
 PHASES = [p for p in Phase if p not in (Phase.UNSPECIFIED, Phase.FINISHED)]
@@ -27,7 +43,7 @@ numbers = st.integers(0, 99)
 class SchedulerMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.world = World("a", "b")
+        self.world = World("a", "b", config=CoreConfig(quarantine_debits=2))
         self.world.auto_verify = False
         self.checks: list[fx.VerifyProof] = []
         self.n_jobs = 0
@@ -48,6 +64,14 @@ class SchedulerMachine(RuleBasedStateMachine):
     def _collect(self) -> None:
         self.checks += self.world.verifications()
         self.world.effects.clear()
+
+    @initialize(connected=st.booleans(), trust=st.sampled_from(Trust))
+    def begin(self, connected: bool, trust: Trust) -> None:
+        """Begin with nobody there, or with a whole fleet, its first prover trusted or not."""
+        if connected:
+            self.change_trust(0, trust)
+            for index in range(3):
+                self.connect(index)
 
     @rule(
         n=st.integers(1, 4),
@@ -133,6 +157,33 @@ class SchedulerMachine(RuleBasedStateMachine):
     def change_mode(self, index: int, mode: Mode) -> None:
         self.world.do(ev.ModeSet(f"p{index}", mode))
 
+    @rule(index=peers, trust=st.sampled_from(Trust))
+    def change_trust(self, index: int, trust: Trust) -> None:
+        self.world.do(ev.TrustSet(f"p{index}", trust))
+
+    @rule(number=numbers)
+    def retry(self, number: int) -> None:
+        self.n_jobs += 1
+        self.world.retry(f"j{number % self.n_jobs}", f"j{self.n_jobs}")
+        self._collect()
+
+    @rule(
+        circuit=st.sampled_from("ab"),
+        prover_id=st.sampled_from(["", "p0", "p1", "p2"]),
+        wish=st.sampled_from(Residency),
+    )
+    def set_residency(self, circuit: str, prover_id: str, wish: Residency) -> None:
+        self.world.do(ev.ResidencySet(manifest(circuit), prover_id, wish))
+
+    @invariant()
+    def on_probation_there_is_one_lease_at_most_and_quarantine_grants_none(self) -> None:
+        for grant in self.world.granted:
+            assert grant.trust is not Trust.QUARANTINED
+            if grant.trust is Trust.PROBATION:
+                assert grant.priority is not Priority.CRITICAL
+                assert grant.others == 0
+        self.world.granted.clear()
+
     @precondition(lambda self: self.checks)
     @rule(number=numbers, broken=st.booleans())
     def answer_a_check(self, number: int, broken: bool) -> None:
@@ -183,6 +234,9 @@ class SchedulerMachine(RuleBasedStateMachine):
         for index, peer in enumerate(self.peers):
             peer.condition = Condition.READY
             self.change_mode(index, Mode.ACTIVE)
+            self.change_trust(index, Trust.TRUSTED)
+        for circuit in "ab":
+            self.set_residency(circuit, "", Residency.AUTO)
         for _ in range(200):
             for check in self.checks:
                 good = check.proof == b"proof of " + check.statement

@@ -72,6 +72,43 @@ def test_small_work_does_not_keep_a_pinned_key_out() -> None:
     assert len(peer.wanted()) == 2
 
 
+def test_a_pinned_key_that_waits_for_room_keeps_it_from_work_that_would_fit() -> None:
+    world = World("a", "b")
+    peer = Peer(world, "gpu-0", offer("a", 4, 3), offer("b", 6, 3), total_gib=13).connect()
+    world.submit("j", 4, circuit="a")
+    assert len(peer.wanted()) == 3
+    set_(world, "b", Residency.PINNED)
+    peer.sync()
+    peer.prove(peer.lease_of("j", 0))
+    peer.sync()
+    assert peer.wanted() == [("j", 1), ("j", 2)]
+    assert keys(peer) == {manifest("a")}
+    assert world.core.partitions("j")[3].waiting_for == "needs 3.0 GiB on gpu-0, 0.0 free"
+    peer.prove(peer.lease_of("j", 1))
+    peer.sync()
+    assert keys(peer) == {manifest("a"), manifest("b")}
+    assert peer.wanted() == [("j", 2)]
+
+
+def test_a_pinned_key_that_is_idle_is_not_what_makes_room_for_a_head() -> None:
+    world = World("a", "b", "c")
+    offers = (offer("a", 4, 3), offer("b", 4, 3), offer("c", 4, 3))
+    peer = Peer(world, "gpu-0", *offers, total_gib=12).connect()
+    set_(world, "a", Residency.PINNED)
+    peer.sync()
+    world.run(1)
+    world.submit("j", circuit="b")
+    peer.sync()
+    peer.prove(peer.lease_of("j"))
+    peer.sync()
+    peer.sync()
+    assert keys(peer) == {manifest("a"), manifest("b")}
+    world.submit("k", circuit="c")
+    assert keys(peer) == {manifest("a")}
+    peer.sync()
+    assert peer.wanted() == [("k", 0)]
+
+
 def test_idle_keys_make_room_for_a_pinned_one() -> None:
     world, peer = two_circuits(7)
     world.submit("j", circuit="a")
