@@ -31,6 +31,7 @@ async def test_show_has_what_was_changed_and_effective_has_everything(
 ) -> None:
     path = tmp_path / "partita.toml"
     path.write_text('[prover]\nmemory = "3GiB"\n')
+    monkeypatch.delenv("PARTITA_SCHEDULER__METRICS_LISTEN", raising=False)
     monkeypatch.setenv("PARTITA_SCHEDULER__MAX_UPLOADS", "3")
     shown = await cli("config", "show", path, "--json")
     assert shown.object == {"scheduler": {"max_uploads": 3}, "prover": {"memory": "3GiB"}}
@@ -53,6 +54,11 @@ async def test_show_has_what_was_changed_and_effective_has_everything(
         ('[schedule]\nlisten = "x"\n', "unknown table or key 'schedule'; did you mean 'scheduler'"),
         ('[scheduler]\nlisten = "0.0.0.0:1"\n', "listen = '0.0.0.0:1' is neither"),
         ('listen = "x"\n', "'listen'"),
+        ('[scheduler]\nlisten = "127.0.0.1"\n', "listen = '127.0.0.1': '127.0.0.1' is no address"),
+        ('[prover]\nlisten = "127.0.0.1:99999"\n', "is no address; write host:port"),
+        ('[prover]\nschedulers = ["a"]\n', "'a' is no address"),
+        ('[scheduler]\nmax_blob = "2GiB"\nblob_quota = "1GiB"\n', "more than blob_quota = 1.0 GiB"),
+        ('[scheduler]\nbeat = "1m"\n', "beat = 1m00s, unresponsive = "),
         ("[scheduler\n", "not TOML"),
     ],
 )

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, field_validator
 
 from partita.circuits.packed import DEFAULT_QUOTA_BYTES
-from partita.service.config import Duration, ProgramConfig, Size
+from partita.service.config import Address, Duration, ProgramConfig, Size
 from partita.service.logs import LEVELS
 from partita.service.paths import default_data_dir
 from partita.service.sizes import memory_limit_bytes
@@ -35,12 +35,17 @@ class ProverConfig(ProgramConfig):
         default_factory=socket.gethostname,
         description="Stable name of this prover; each prover of a scheduler has its own.",
     )
-    schedulers: tuple[str, ...] = Field(
+    schedulers: tuple[Address, ...] = Field(
         default_factory=default_schedulers,
         description="Addresses of the scheduler's prover port, tried in turn.",
     )
-    listen: str = Field(
+    listen: Address = Field(
         "127.0.0.1:9840", description="Address of the prover's own service; port 0 = any."
+    )
+    metrics_listen: str = Field(
+        "",
+        description="Address of /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9850; "
+        "empty = none.",
     )
     data_dir: Path = Field(
         default_factory=default_data_dir,
@@ -112,6 +117,13 @@ class ProverConfig(ProgramConfig):
     def _check_prover_id(cls, value: str) -> str:
         if _PROVER_ID.fullmatch(value) is None:
             raise ValueError("use 1 to 128 letters, digits, '.', '_' or '-', no sign first")
+        return value
+
+    @field_validator("metrics_listen")
+    @classmethod
+    def _check_metrics_listen(cls, value: str) -> str:
+        if value and re.fullmatch(r".+:\d{1,5}", value) is None:
+            raise ValueError("write host:port, or nothing for none")
         return value
 
     @field_validator("schedulers")

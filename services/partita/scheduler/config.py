@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from partita.scheduler.core.config import CoreConfig
-from partita.service.config import Duration, ProgramConfig, Size
+from partita.service.config import Address, Duration, ProgramConfig, Size
 from partita.service.logs import LEVELS
 from partita.service.paths import default_data_dir
+from partita.service.sizes import format_duration, format_size
 
 _PORT = re.compile(r".:\d{1,5}$")
 
@@ -35,10 +36,10 @@ class SchedulerConfig(ProgramConfig):
         default_factory=default_data_dir,
         description="Where circuits, blobs and the store live; one scheduler owns it.",
     )
-    listen: str = Field(
+    listen: Address = Field(
         "127.0.0.1:9830", description="Address for clients: host:port or unix:///path."
     )
-    prover_listen: str = Field(
+    prover_listen: Address = Field(
         "127.0.0.1:9831", description="Address for provers: host:port or unix:///path."
     )
     metrics_listen: str = Field(
@@ -199,6 +200,23 @@ class SchedulerConfig(ProgramConfig):
                 f"metrics_listen = {self.metrics_listen!r}: write host:port, or nothing for none"
             )
         self.core()
+        return self
+
+    @model_validator(mode="after")
+    def _limits_fit_each_other(self) -> SchedulerConfig:
+        if self.max_blob > self.blob_quota:
+            raise ValueError(
+                f"max_blob = {format_size(self.max_blob)} is more than blob_quota = "
+                f"{format_size(self.blob_quota)}, which holds all blobs: lower the one or raise "
+                "the other"
+            )
+        if not self.beat < self.unresponsive <= self.stuck_silent:
+            raise ValueError(
+                f"beat = {format_duration(self.beat)}, unresponsive = "
+                f"{format_duration(self.unresponsive)}, stuck_silent = "
+                f"{format_duration(self.stuck_silent)}: each must be longer than the one before, "
+                "or healthy provers are given up"
+            )
         return self
 
     def core(self) -> CoreConfig:

@@ -14,7 +14,7 @@ import os
 import tomllib
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_args
 
-from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -77,6 +77,18 @@ Duration = Annotated[
     int, _OF_DURATION, Field(ge=0), PlainSerializer(_exact_duration, when_used="json")
 ]
 """Nanoseconds; in files and environment a text like "5m"."""
+
+
+def _address(value: str) -> str:
+    host, _, port = value.rpartition(":")
+    named = value.startswith("unix:") and value.removeprefix("unix:").strip("/")
+    if not (named or (host and port.isascii() and port.isdigit() and int(port) < 1 << 16)):
+        raise ValueError(f"{value!r} is no address; write host:port or unix:///path")
+    return value
+
+
+Address = Annotated[str, AfterValidator(_address)]
+"""Where somebody listens: host:port or unix:///path."""
 
 
 class ProgramConfig(BaseSettings):
