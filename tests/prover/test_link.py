@@ -275,6 +275,7 @@ async def test_an_internal_error_of_the_stream_is_a_lost_link_like_any_other() -
         async with serving() as peer, rig_on(peer):
             for code in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE):
                 session = await peer.session()
+                await session.until(lambda s: s.actuals)
                 session.fail(code)
             session = await peer.session()
             session.welcome()

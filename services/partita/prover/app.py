@@ -21,6 +21,7 @@ from partita.prover.core.model import Bytes, Condition, CoreConfig
 from partita.prover.core.pipeline import PipelineCore
 from partita.prover.engine import Engine
 from partita.prover.link import CONTRACT, Link, LinkConfig
+from partita.prover.metrics import ProverMetrics
 from partita.prover.offers import OfferRules
 from partita.prover.runner import Runner
 from partita.prover.server import ProverServicer, make_server
@@ -28,6 +29,7 @@ from partita.prover.watchdog import Watchdog
 from partita.service import logs
 from partita.service.clock import Clock
 from partita.service.fingerprint import RunningBuild
+from partita.service.probes import ProbeServer, pulse
 from partita.v1 import dispatch_pb2
 
 if TYPE_CHECKING:
@@ -39,23 +41,33 @@ if TYPE_CHECKING:
 
 EXIT_TOLD_TWICE = 128 + signal.SIGTERM
 _LINK_CLOSE_S = 3.0
+_PULSE_S = 0.5
 _log = logs.get("prover")
 
 
-def main(config: ProverConfig, wrap: Callable[[Backend], Backend] | None = None) -> int:
+def main(
+    config: ProverConfig,
+    wrap: Callable[[Backend], Backend] | None = None,
+    ready: Callable[[str], None] | None = None,
+) -> int:
     """Run a prover in this process and return its exit code.
 
     Args:
         config: its configuration.
         wrap: put around the backend, to observe or disturb what it computes.
+        ready: told its own address once it is served.
     """
-    code = asyncio.run(run(config, wrap))
+    code = asyncio.run(run(config, wrap, ready))
     _log.info("prover.ended", code=code)
     return code
 
 
-async def run(config: ProverConfig, wrap: Callable[[Backend], Backend] | None = None) -> int:
-    """Run a prover until it shall end; returns the exit code. For `wrap` see `main`.
+async def run(
+    config: ProverConfig,
+    wrap: Callable[[Backend], Backend] | None = None,
+    ready: Callable[[str], None] | None = None,
+) -> int:
+    """Run a prover until it shall end; returns the exit code. The arguments are those of `main`.
 
     Raises:
         AddressInUseError: the prover's own address is taken.
@@ -65,7 +77,7 @@ async def run(config: ProverConfig, wrap: Callable[[Backend], Backend] | None = 
     backend, watchdog = _make_backend(config)
     prover = Prover(config, wrap(backend) if wrap else backend, watchdog)
     _catch_signals(prover)
-    code = await prover.run()
+    code = await prover.run(ready)
     if prover.computes:
         _log.info("prover.ended", code=code, unfinished=True)
         # A native call that returns into a dying interpreter would abort the process.
@@ -97,7 +109,10 @@ class Prover:
                 orphan_ttl_ns=config.orphan_ttl,
             )
         )
-        self._engine = Engine(core, Clock().now_ns, check=config.check_invariants)
+        self._metrics = ProverMetrics(self._build.fingerprint)
+        self._engine = Engine(
+            core, Clock().now_ns, check=config.check_invariants, seen=self._metrics.seen
+        )
         self._link = Link(
             LinkConfig(
                 addresses=config.schedulers,
@@ -108,7 +123,7 @@ class Prover:
             hello=self._hello,
             actual=self._engine.actual,
             measured=memory.resident_bytes,
-            post=self._engine.post,
+            post=self._from_link,
             catalogue=self._catalogue_changed,
         )
         self._circuits = Circuits(
@@ -128,7 +143,11 @@ class Prover:
             build=self._build.fingerprint.short(),
         )
         self._engine.connect(self._runner.execute, self._view_changed)
-        self._condition = Condition.READY
+        self._watchdog = watchdog
+        self._ready = False
+        self._probes = None
+        if config.metrics_listen:
+            self._probes = ProbeServer(self._expose, list, self.why_not_ready)
         self._telling: set[asyncio.Task[None]] = set()
         self._server = make_server(
             ProverServicer(self._hello, self._actual_message, lambda: self._link.address)
@@ -147,33 +166,41 @@ class Prover:
         """End without waiting for anything."""
         self._engine.end(EXIT_TOLD_TWICE)
 
-    async def run(self) -> int:
-        """Serve until the prover shall end; returns the exit code."""
+    async def run(self, ready: Callable[[str], None] | None = None) -> int:
+        """Serve until the prover shall end; returns the exit code. For `ready` see `main`."""
         address = self._server.bind(self._config.listen)
         await self._server.start()
-        run_file = self._write_run_file(address)
-        await self._server.serving(True)
+        metrics = "" if self._probes is None else self._probes.bind(self._config.metrics_listen)
+        run_file = self._write_run_file(address, metrics)
+        if self._probes is not None:
+            self._probes.start()
         _log.info(
             "prover.started",
             prover_id=self._config.prover_id,
             address=address,
+            metrics=metrics,
             schedulers=list(self._config.schedulers),
             memory_bytes=self._config.total_bytes,
             build=self._build.fingerprint.as_object(),
         )
+        if ready is not None:
+            ready(address)
         link = asyncio.create_task(self._link.run(), name="link")
         circuits = asyncio.create_task(self._circuits.run(), name="circuits")
         build = asyncio.create_task(
             self._build.watch(self._config.build_check / 1e9, self._link.send_hello), name="build"
         )
+        beats = asyncio.create_task(pulse(_PULSE_S, self._beat), name="pulse")
         try:
-            return await self._wait(link, circuits, build)
+            return await self._wait(link, circuits, build, beats)
         finally:
             await self._server.serving(False)
             await self._end_link(link)
-            for task in (circuits, build):
+            for task in (circuits, build, beats):
                 task.cancel()
-            await asyncio.gather(circuits, build, return_exceptions=True)
+            await asyncio.gather(circuits, build, beats, return_exceptions=True)
+            if self._probes is not None:
+                await self._probes.stop()
             self._runner.close()
             await self._server.stop(0)
             run_file.unlink(missing_ok=True)
@@ -214,22 +241,52 @@ class Prover:
 
     def _view_changed(self, urgent: bool) -> None:
         self._link.send_actual(urgent=urgent)
-        condition = self._engine.actual().condition
-        if condition is not self._condition:
-            self._condition = condition
-            ready = condition is Condition.READY
+        self._show_health()
+
+    def why_not_ready(self) -> list[str]:
+        """Return why no leases can come; nothing = they can."""
+        reasons = []
+        actual = self._engine.actual()
+        if actual.condition is not Condition.READY:
+            reasons.append(f"the prover is {actual.condition.name}: {actual.reason}")
+        if not self._link.address:
+            reasons.append(f"no scheduler is connected: {', '.join(self._config.schedulers)}")
+        return reasons
+
+    def _beat(self, late_s: float) -> None:
+        self._metrics.late(late_s)
+        self._show_health()
+
+    def _expose(self) -> bytes:
+        return self._metrics.expose(
+            self._engine.actual(),
+            total_bytes=self._config.total_bytes,
+            measured_bytes=memory.resident_bytes(),
+            connected=bool(self._link.address),
+            longest_gap_ns=0 if self._watchdog is None else self._watchdog.longest_ns,
+        )
+
+    def _show_health(self) -> None:
+        ready = not self.why_not_ready()
+        if ready is not self._ready:
+            self._ready = ready
             task = asyncio.get_running_loop().create_task(self._server.serving(ready))
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
+
+    def _from_link(self, event: ev.Event) -> None:
+        self._engine.post(event)
+        self._show_health()
 
     def _catalogue_changed(self, revision: bytes) -> None:
         self._circuits.revision(revision)
 
     def _offers_changed(self) -> None:
         self._engine.post(ev.OffersChanged(self._circuits.key_bytes()))
+        self._metrics.offered(self._circuits.offers)
         self._link.send_hello()
 
-    def _write_run_file(self, address: str) -> Path:
+    def _write_run_file(self, address: str, metrics: str) -> Path:
         """Write the real address for others of this machine to find."""
         folder = self._config.data_dir / "run"
         folder.mkdir(parents=True, exist_ok=True)
@@ -239,6 +296,7 @@ class Prover:
             "prover_id": self._config.prover_id,
             "instance_id": self._instance_id,
             "address": address,
+            "metrics_listen": metrics,
             "pid": os.getpid(),
         }
         temporary.write_text(json.dumps(content) + "\n")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from partita.prover.core.model import Actual
     from partita.prover.core.pipeline import PipelineCore
 
+    Seen = Callable[[Event | None, list[fx.Effect], int], None]
+
 _log = logs.get("engine")
 
 
@@ -27,17 +29,24 @@ class Engine:
         core: the core.
         now_ns: the process's clock.
         check: check the core's invariants after every step.
+        seen: told each event (None: a tick), what followed from it, and when.
 
     Attributes:
         exited: completed with the exit code when the core wants the process to end.
     """
 
     def __init__(
-        self, core: PipelineCore, now_ns: Callable[[], int], *, check: bool = False
+        self,
+        core: PipelineCore,
+        now_ns: Callable[[], int],
+        *,
+        check: bool = False,
+        seen: Seen | None = None,
     ) -> None:
         self._core = core
         self._now_ns = now_ns
         self._check = check
+        self._seen = seen
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._execute: Callable[[fx.Effect], None] | None = None
@@ -56,7 +65,7 @@ class Engine:
 
     def post(self, event: Event) -> None:
         """Handle an event; on the event loop."""
-        self._step(lambda now_ns: self._core.handle(event, now_ns))
+        self._step(event)
 
     def post_from_thread(self, event: Event) -> None:
         """Have an event handled; from any thread. Nothing happens once the loop is closed."""
@@ -65,19 +74,23 @@ class Engine:
 
     def _tick(self) -> None:
         self._timer = None
-        self._step(self._core.tick)
+        self._step(None)
 
-    def _step(self, run: Callable[[int], list[fx.Effect]]) -> None:
+    def _step(self, event: Event | None) -> None:
         if self.exited.done():  # what still runs is being cut off, in no order
             return
         try:
-            effects = run(self._now_ns())
+            now_ns = self._now_ns()
+            core = self._core
+            effects = core.tick(now_ns) if event is None else core.handle(event, now_ns)
             if self._check:
                 self._core.check()
         except CoreBug:
             _log.critical("engine.core_bug", exc_info=True)
             self.end(EXIT_FAULTED)
             return
+        if self._seen is not None:
+            self._seen(event, effects, now_ns)
         for effect in effects:
             self._perform(effect)
         self._set_timer()

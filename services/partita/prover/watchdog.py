@@ -45,6 +45,11 @@ class Watchdog:
         self._stamps = 0
         self._longest_ns = 0
 
+    @property
+    def longest_ns(self) -> int:
+        """The longest gap between two stamps so far."""
+        return self._longest_ns
+
     def stamp(self) -> None:
         """Say that the work has reached another stage."""
         self._stamps += 1
