@@ -201,25 +201,55 @@ async def test_a_scheduler_that_cannot_start_ends_up_with_one_and_its_words(
         assert is_alive(running.pid_of("scheduler"))
 
 
-async def test_scheduler_and_prover_start_one_by_one_and_find_each_other(data_dir: Path) -> None:
-    async def start(*arguments: str) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *PARTITA, *arguments, env=environment(data_dir), stderr=asyncio.subprocess.DEVNULL
-        )
+@pytest.mark.parametrize("as_json", [True, False], ids=["json", "text"])
+async def test_scheduler_and_prover_start_one_by_one_find_each_other_and_say_where_they_are(
+    data_dir: Path, as_json: bool
+) -> None:
+    programs: list[asyncio.subprocess.Process] = []
 
-    run_file = data_dir / "run" / "scheduler.json"
-    scheduler = await start("scheduler")
-    programs = [scheduler]
+    async def start(*arguments: str) -> str:
+        """Start a program and return the line with which it says that it is ready."""
+        program = await asyncio.create_subprocess_exec(
+            *(*PARTITA, *arguments, *(["--json"] if as_json else [])),
+            env=environment(data_dir),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        programs.append(program)
+        assert program.stdout is not None
+        return (await asyncio.wait_for(program.stdout.readline(), LIMIT_S)).decode()
+
     try:
-        await until(run_file.is_file)
-        programs.append(await start("prover", "--prover-id", "alone"))
-        async with AsyncClient(json.loads(run_file.read_text())["listen"]) as client:
+        scheduler = await start("scheduler")
+        written = json.loads((data_dir / "run" / "scheduler.json").read_text())
+        prover = await start("prover", "--prover-id", "alone")
+        mine = json.loads((data_dir / "run" / "alone.json").read_text())
+        if as_json:
+            assert json.loads(scheduler) == {
+                "scheduler": written["listen"],
+                "prover_listen": written["prover_listen"],
+                "metrics_listen": written["metrics_listen"],
+                "pid": programs[0].pid,
+                "data_dir": str(data_dir),
+            }
+            assert json.loads(prover) == {
+                "prover_id": "alone",
+                "address": mine["address"],
+                "schedulers": [written["prover_listen"]],
+                "pid": programs[1].pid,
+                "data_dir": str(data_dir),
+            }
+        else:
+            assert scheduler.startswith(f"ready: scheduler at {written['listen']}, for provers")
+            assert prover.startswith(f"ready: prover alone at {mine['address']}, for the sched")
+        async with AsyncClient(written["listen"]) as client:
             proving = client.prove("one", [ONE / "witness.wtns"], "wtns")
             (partition,) = await asyncio.wait_for(proving, LIMIT_S)
         assert partition.prover_id == "alone"
         for program in reversed(programs):
             program.terminate()
-            assert await asyncio.wait_for(program.wait(), LIMIT_S) == 0
+            out, _ = await asyncio.wait_for(program.communicate(), LIMIT_S)
+            assert (program.returncode, out) == (0, b"")
     finally:
         for program in programs:
             if program.returncode is None:

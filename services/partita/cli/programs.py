@@ -145,20 +145,24 @@ class _Plan:
     def prover_environment(self, index: int, scheduler: str) -> dict[str, str]:
         """What makes the index-th prover differ from the others; settings of its own stay."""
         config, share = self._prover, self._share
-        host, _, port = config.listen.rpartition(":")
-        # Port 0 is any free one for each; a fixed port is the first of a row.
-        listen = f"{host}:{int(port) and int(port) + index}" if port.isdigit() else config.listen
         memory_bytes = share.memory_bytes if config.memory is None else config.memory
         values = {
             "DATA_DIR": str(self.data_dir),
             "SCHEDULERS": json.dumps([scheduler]),
             "PROVER_ID": f"{config.prover_id}-{index}",
             "BACKEND": config.backend,
-            "LISTEN": listen,
+            "LISTEN": _in_row(config.listen, index),
+            "METRICS_LISTEN": _in_row(config.metrics_listen, index),
             "MEMORY": f"{memory_bytes}B",
             "CORES": str(config.cores or share.cores),
         }
         return {f"PARTITA_PROVER__{name}": value for name, value in values.items()}
+
+
+def _in_row(address: str, index: int) -> str:
+    """Return the index-th address: port 0 is any free one, a fixed port the first of a row."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) and int(port) + index}" if port.isdigit() else address
 
 
 async def _up(plan: _Plan, as_json: bool) -> None:
@@ -261,9 +265,10 @@ def scheduler(
         str | None, typer.Option(metavar="ADDRESS", help="For provers.")
     ] = None,
     data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
-    """Run one scheduler in the foreground."""
-    arguments: list[str] = []
+    """Run one scheduler in the foreground and say where once it is ready."""
+    arguments = ["--json"] if as_json else []
     for option, value in (
         ("--data-dir", data_dir),
         ("--config", config),
@@ -288,8 +293,9 @@ def prover(
     ] = None,
     backend: BackendOption = None,
     data_dir: DataDirOption = None,
+    as_json: JsonFlag = False,
 ) -> None:
-    """Run one prover in the foreground."""
+    """Run one prover in the foreground and say where once it is ready."""
     connect = connect or running_scheduler(data_dir_of(data_dir), "prover_listen")
     given = {
         "DATA_DIR": None if data_dir is None else str(data_dir),
@@ -298,7 +304,9 @@ def prover(
         "BACKEND": None if backend is None else backend.value,
     }
     environment = {f"PARTITA_PROVER__{k}": v for k, v in given.items() if v is not None}
-    _become("partita.prover", [] if config is None else ["--config", str(config)], environment)
+    arguments = ["--json"] if as_json else []
+    arguments += [] if config is None else ["--config", str(config)]
+    _become("partita.prover", arguments, environment)
 
 
 def _become(module: str, arguments: list[str], environment: dict[str, str]) -> None:

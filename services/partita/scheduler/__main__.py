@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import os
 import sys
 from pathlib import Path
 
-from partita.scheduler.app import run
+from partita.scheduler.app import Addresses, run
 from partita.scheduler.config import SchedulerConfig
 from partita.scheduler.store import (
     DataDirInUseError,
@@ -34,6 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--prover-listen")
     parser.add_argument("--metrics-listen")
     parser.add_argument("--log-level")
+    parser.add_argument("--json", action="store_true", help="when ready, print one JSON object")
     given = parser.parse_args(arguments)
     try:
         tables = read_file(given.config) if given.config else {}
@@ -48,7 +51,22 @@ def main(arguments: list[str] | None = None) -> int:
             log_level=given.log_level,
         )
         logs.configure(level=config.log_level)
-        return asyncio.run(run(config))
+
+        def ready(addresses: Addresses) -> None:
+            value = {
+                "scheduler": addresses.client,
+                "prover_listen": addresses.prover,
+                "metrics_listen": addresses.metrics,
+                "pid": os.getpid(),
+                "data_dir": str(config.data_dir.absolute()),
+            }
+            text = (
+                f"ready: scheduler at {addresses.client}, for provers at {addresses.prover}, "
+                f"data in {config.data_dir.absolute()}"
+            )
+            print(json.dumps(value) if given.json else text, flush=True)
+
+        return asyncio.run(run(config, ready))
     except (
         ConfigError,
         DataDirInUseError,

@@ -16,6 +16,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -302,10 +303,14 @@ class Scheduler:
         _log.info("scheduler.stopped")
 
 
-async def run(config: SchedulerConfig) -> int:
+async def run(config: SchedulerConfig, ready: Callable[[Addresses], None]) -> int:
     """Run a scheduler until SIGTERM or SIGINT; return the process's exit code.
 
     A second signal ends the process at once.
+
+    Args:
+        config: its configuration.
+        ready: told where it listens, once it takes submissions.
 
     Raises:
         What `Scheduler.start` raises.
@@ -321,7 +326,9 @@ async def run(config: SchedulerConfig) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told)
-    return await serve(await Scheduler.start(config), stopping)
+    scheduler = await Scheduler.start(config)
+    ready(scheduler.addresses)
+    return await serve(scheduler, stopping)
 
 
 async def serve(scheduler: Scheduler, stopping: asyncio.Event) -> int:
