@@ -6,6 +6,7 @@
 #   make test-slow   the long ones: proofs of edge sizes, soaks, fuzzing
 #   make check       format, lint, types, import rules, generated files
 #   make stubs       write the Python stubs of protos/
+#   make docs        write docs/metrics.md and docs/logs.md from the code
 #   make lock        write requirements/*.txt from pyproject.toml
 #   make format      format everything
 #   make clean       remove what the targets above made
@@ -21,7 +22,7 @@ CARGO := cargo
 NATIVE_SOURCES := $(shell find native -path native/target -prune -o -type f -print)
 CODE := services clients tests tools examples
 
-.PHONY: demo test test-slow check stubs lock format clean setup
+.PHONY: demo test test-slow check stubs docs lock format clean setup
 
 demo: setup $(if $(shell command -v npm),$(BUILD)/node.stamp)
 	$(BIN)/python examples/demo.py
@@ -40,6 +41,7 @@ check: setup
 	$(BIN)/lint-imports
 	$(BIN)/buf lint
 	$(BIN)/python tools/gen_stubs.py --check
+	$(BIN)/python tools/gen_docs.py --check
 	$(BIN)/python tools/tidy.py
 	$(CARGO) fmt --manifest-path native/Cargo.toml --all --check
 	$(CARGO) clippy --quiet --locked --release --manifest-path native/Cargo.toml --all-targets -- -D warnings
@@ -66,6 +68,9 @@ $(BUILD)/node.stamp: tools/node/package.json tools/node/package-lock.json
 
 stubs: setup
 	$(BIN)/python tools/gen_stubs.py
+
+docs: setup
+	$(BIN)/python tools/gen_docs.py
 
 LOCK := $(BIN)/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--allow-unsafe --strip-extras
