@@ -43,6 +43,11 @@ def test_a_port_of_our_own_running_program_is_right(taken: int) -> None:
     assert "pid 77" in check.found
 
 
+def test_another_port_of_our_own_running_program_is_right_too(taken: int) -> None:
+    assert look(f"127.0.0.1:{taken}", {"127.0.0.1:1": os.getpid()}).status is Status.OK
+    assert look(f"127.0.0.1:{taken}", {"127.0.0.1:1": os.getppid()}).status is Status.FAIL
+
+
 def test_a_port_that_has_become_free_is_free(taken: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -19,7 +19,7 @@ def doctor(cluster: Cluster, *arguments: object) -> tuple[int, dict[str, dict[st
 
 def config_file(cluster: Cluster, **lines: str) -> Path:
     path = cluster.root / "partita.toml"
-    path.write_text("".join(f"[{table}]\n{text}\n" for table, text in lines.items()))
+    path.write_text("".join(f'[{table}]\nmetrics_listen = ""\n{x}\n' for table, x in lines.items()))
     return path
 
 

@@ -41,6 +41,8 @@ def check_port(name: str, address: str, running: Mapping[str, int], proc: Path) 
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             owner = owner_of_port(proc, int(text)) or "another process"
+            if any(owner.startswith(f"pid {pid} ") for pid in running.values()):
+                return ok(row, f"{address}: this data directory's own ({owner})")
             return fail(row, f"{address} is used by {owner}", f"end it, or choose another {name}")
         return fail(row, f"{address}: {error.strerror or error}", cure)
     return ok(row, f"{address} is free")
