@@ -113,7 +113,8 @@ def logged(path: Path) -> Iterator[Event]:
 
 def _loggers(tree: ast.Module) -> tuple[str, dict[str, tuple[str, ...]]]:
     """Return the part's name, and names that are loggers ("") or one of their methods."""
-    part, found = "", {}
+    part = ""
+    found: dict[str, tuple[str, ...]] = {}
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
             continue

@@ -118,6 +118,22 @@ async def test_watch_says_each_change_and_the_result(cli: Cli, peer: Peer) -> No
     assert "1 of 1 proofs verified" in ended.out
 
 
+async def test_a_waiting_job_shows_what_is_ahead_and_when_it_should_end(
+    cli: Cli, peer: Peer
+) -> None:
+    await cli("submit", "c", "--witness", ONE / "witness.wtns")
+    job = peer.jobs["job-0"]
+    job.partitions_ahead = 7
+    job.expected_end.FromJsonString("2030-01-02T12:03:04Z")
+    (listed,) = (await cli("jobs", "--json")).object["jobs"]
+    assert (listed["partitions_ahead"], listed["expected_end"]) == (7, "2030-01-02T12:03:04Z")
+    outlook = "7 partitions ahead, ends 12:03:04Z"
+    assert outlook in " ".join((await cli("jobs")).out.split())
+    watching = asyncio.create_task(cli("watch", "job-0"))
+    await ended_job(peer, proving_pb2.JOB_STATE_COMPLETED)
+    assert f"job-0 queued 0/1, {outlook}" in (await watching).err
+
+
 async def test_an_unknown_job_is_wrong_input(cli: Cli, peer: Peer) -> None:
     for verb in ("await", "watch", "cancel"):
         ended = await cli(verb, "job-9", "--json")

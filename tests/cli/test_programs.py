@@ -35,6 +35,7 @@ def test_provers_differ_by_id_and_port_and_share_the_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PARTITA_PROVER__PROVER_ID", "box")
+    monkeypatch.setenv("PARTITA_PROVER__METRICS_LISTEN", "127.0.0.1:9850")
     first, second = (plan().prover_environment(i, "127.0.0.1:7") for i in range(2))
     assert (first["PARTITA_PROVER__PROVER_ID"], second["PARTITA_PROVER__PROVER_ID"]) == (
         "box-0",
@@ -42,6 +43,7 @@ def test_provers_differ_by_id_and_port_and_share_the_machine(
     )
     assert first["PARTITA_PROVER__LISTEN"] == "127.0.0.1:9840"
     assert second["PARTITA_PROVER__LISTEN"] == "127.0.0.1:9841"
+    assert second["PARTITA_PROVER__METRICS_LISTEN"] == "127.0.0.1:9851"
     assert first["PARTITA_PROVER__SCHEDULERS"] == '["127.0.0.1:7"]'
     assert first["PARTITA_PROVER__MEMORY"] == f"{3 << 20}B"
     assert first["PARTITA_PROVER__CORES"] == "4"
@@ -57,6 +59,7 @@ def test_what_the_file_says_stays_unless_the_command_line_says_otherwise(tmp_pat
     assert environment["PARTITA_PROVER__MEMORY"] == f"{GIB}B"
     assert environment["PARTITA_PROVER__CORES"] == "3"
     assert environment["PARTITA_PROVER__LISTEN"] == "127.0.0.1:0"
+    assert environment["PARTITA_PROVER__METRICS_LISTEN"] == ""
     assert environment["PARTITA_PROVER__BACKEND"] == "reference"
     assert environment["PARTITA_PROVER__DATA_DIR"] == "/elsewhere"
     other = plan(path, "native").prover_environment(1, "127.0.0.1:7")

@@ -241,6 +241,29 @@ async def test_a_watch_begins_at_once_and_ends_with_the_terminal_snapshot(
     assert not any(part.proof or part.statement for job in rest for part in job.partitions)
 
 
+async def test_a_waiting_job_says_what_is_ahead_and_when_it_should_end(
+    service: Running, connect: Connect
+) -> None:
+    idle = asyncio.Event()
+    peer: Peer = await connect(max_leases=1, work=idle)
+    idle.clear()
+    before_s = time.time()
+    first = (await service.submit([(2, 3), (2, 4), (2, 5)])).job.job_id
+    second = (await service.submit([(7, 8)])).job.job_id
+    await peer.started.wait()
+    request = proving_pb2.ListJobsRequest()
+    shown = {job.job_id: job for job in (await service.proving.ListJobs(request)).jobs}
+    assert (shown[first].partitions_ahead, shown[second].partitions_ahead) == (0, 2)
+    watched = await anext(watch(service, second))
+    assert watched.partitions_ahead == 2
+    for job, own in ((shown[first], 3), (watched, 3)):
+        left_s = job.expected_end.ToNanoseconds() / 1e9 - before_s
+        assert own <= left_s < own + 60, "one second a partition, one at a time"
+    idle.set()
+    ended = await service.end_of(second)
+    assert (ended.partitions_ahead, ended.HasField("expected_end")) == (0, False)
+
+
 async def test_a_long_poll_ends_with_its_wait_and_the_job_goes_on(service: Running) -> None:
     answer = await service.submit([(2, 3)])
     request = proving_pb2.GetJobRequest(job_id=answer.job.job_id)

@@ -267,7 +267,7 @@ def _watch_live(snapshots: Iterable[proving_pb2.Job]) -> proving_pb2.Job:
     from rich.live import Live
     from rich.text import Text
 
-    from partita.cli.views import partition_table, word
+    from partita.cli.views import outlook_of, partition_table, word
     from partita.v1 import proving_pb2
 
     job = None
@@ -275,8 +275,8 @@ def _watch_live(snapshots: Iterable[proving_pb2.Job]) -> proving_pb2.Job:
         for job in snapshots:
             state = word(proving_pb2.JobState, job.state)
             head = f"{job.job_id} {state} {job.partitions_done}/{job.partitions_total}"
-            if job.partitions_ahead:
-                head += f", {job.partitions_ahead} partitions ahead"
+            if outlook := outlook_of(job):
+                head += f", {outlook}"
             live.update(Group(Text(head), partition_table(job)), refresh=True)
     assert job is not None
     return job
@@ -284,7 +284,7 @@ def _watch_live(snapshots: Iterable[proving_pb2.Job]) -> proving_pb2.Job:
 
 def _watch_plain(snapshots: Iterable[proving_pb2.Job], *, quiet: bool) -> proving_pb2.Job:
     """One line a change, on stderr, so that stdout holds the result alone."""
-    from partita.cli.views import word
+    from partita.cli.views import outlook_of, word
     from partita.v1 import proving_pb2
 
     job = None
@@ -293,7 +293,8 @@ def _watch_plain(snapshots: Iterable[proving_pb2.Job], *, quiet: bool) -> provin
         state = word(proving_pb2.JobState, job.state)
         line = f"{job.job_id} {state} {job.partitions_done}/{job.partitions_total}"
         if line != said and not quiet:
-            note(line)
+            outlook = outlook_of(job)
+            note(f"{line}, {outlook}" if outlook else line)
         said = line
     assert job is not None
     return job

@@ -50,6 +50,17 @@ def job_object(job: proving_pb2.Job) -> dict[str, Any]:
     }
 
 
+def outlook_of(job: proving_pb2.Job) -> str:
+    """Return what stands before a job and when it should end: "7 partitions ahead, ends 12:03:04Z".
+
+    Empty where neither is known.
+    """
+    parts = [f"{job.partitions_ahead} partitions ahead"] if job.partitions_ahead else []
+    if job.HasField("expected_end"):
+        parts.append(f"ends {job.expected_end.ToJsonString()[11:19]}Z")
+    return ", ".join(parts)
+
+
 def partition_object(partition: proving_pb2.Partition) -> dict[str, Any]:
     """Return a partition without its proof and statement."""
     return {
@@ -170,7 +181,8 @@ def job_table(jobs: list[proving_pb2.Job]) -> Table:
     table = _table("job", "circuit", "state", "priority", "done", "created", "took", "note")
     for job in jobs:
         value = job_object(job)
-        note = f"{job.failure.reason}: {job.failure.detail}" if value["failure"] else ""
+        failure = f"{job.failure.reason}: {job.failure.detail}" if value["failure"] else ""
+        note = failure or outlook_of(job)
         table.add_row(
             job.job_id,
             job.circuit_id,
