@@ -95,7 +95,11 @@ class Engine:
         self._check = check
         self._metrics = metrics
         self._writer = Writer(
-            store, store_retry_ns, lambda n: self.post(Persisted(n)), metrics.committed
+            store,
+            store_retry_ns,
+            lambda n: self.post(Persisted(n)),
+            metrics.committed,
+            self._break,
         )
         self._verification = Verification(keys, self.post, metrics.checked)
         self._inbox: deque[Event | Link] = deque()

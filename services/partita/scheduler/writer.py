@@ -2,7 +2,8 @@
 
 While a transaction runs in the writer's thread the next one gathers. A failure is retried with the
 same changes until it succeeds, so a store that is away for a while loses nothing; the core refuses
-submissions once too much is unsaved.
+submissions once too much is unsaved. Any other error than the store's own is a fault of ours:
+nobody would ever be answered again, so it is told.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Writer:
         retry_ns: the pause after a failure.
         durable: told the number of the last record of each transaction, on the loop's thread.
         committed: told how long each transaction that became durable took, in nanoseconds.
+        broken: told an error that is not the store's own; nothing is saved after it.
     """
 
     def __init__(
@@ -34,11 +36,13 @@ class Writer:
         retry_ns: int,
         durable: Callable[[int], None],
         committed: Callable[[int], None],
+        broken: Callable[[BaseException], None],
     ) -> None:
         self._store = store
         self._retry_s = retry_ns / 1e9
         self._durable = durable
         self._committed = committed
+        self._broken = broken
         self._waiting: list[Change] = []
         self._last = 0
         self._told = 0
@@ -75,6 +79,9 @@ class Writer:
                     self.failures += 1
                     _log.error("store.failed", error=str(error), unsaved=len(batch))
                     await asyncio.sleep(self._retry_s)
+                except Exception as error:  # noqa: BLE001 - whatever it is, it must be told
+                    self._broken(error)
+                    return
             if self.failures:
                 _log.info("store.recovered", failures=self.failures)
                 self.failures = 0

@@ -424,7 +424,7 @@ def test_a_key_that_fails_sends_its_leases_elsewhere_without_counting() -> None:
     one.keys[manifest("c")] = HeldKey(
         manifest("c"), KeyShown.FAILED, one.keys[manifest("c")].held, 0, "linearity failed"
     )
-    one.report()
+    one.fail(one.lease_of("j", 0), FailureKind.INTERNAL)
     assert one.wanted() == []
     why = world.core.partitions("j")[0].waiting_for
     assert why == "unschedulable: gpu-0: its key failed: linearity failed"

@@ -207,7 +207,12 @@ def reported(state: State, session: Session, actual: Actual, missing: frozenset[
         session.synced = True
         state.touch(session)
     _await_applied(state, session)
-    failed_keys = keys.report(state, session, actual, first=first)
+    prover = state.provers[session.prover_id]
+    for entry in keys.report(state, session, actual, first=first):
+        # Before the leases: what the prover says of one whose key failed is no fault of it.
+        prover.failed_keys[entry.manifest_sha256] = entry.reason
+        residency.note_pins(state, session)
+        _hand_back(state, session, entry.manifest_sha256)
     listed = {held.lease_id: held for held in actual.leases}
     if first:
         _settle_detached(state, session, listed)
@@ -223,11 +228,6 @@ def reported(state: State, session: Session, actual: Actual, missing: frozenset[
     for lease in list(session.leases.values()):
         if lease.lease_id not in listed:
             _absent(state, session, lease, actual.applied)
-    prover = state.provers[session.prover_id]
-    for entry in failed_keys:
-        prover.failed_keys[entry.manifest_sha256] = entry.reason
-        residency.note_pins(state, session)
-        _hand_back(state, session, entry.manifest_sha256)
     keys.drop_unwelcome(state, session)
     acceptance.note_slots(state, session)
     state.want_dispatch = True
