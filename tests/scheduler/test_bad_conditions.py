@@ -11,8 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,8 @@ import apsw
 import grpc
 import pytest
 
-from partita.scheduler.core.events import Restored
 from partita.scheduler.schema import SCHEMA_VERSION
-from partita.scheduler.sqlite import SqliteStore
-from partita.scheduler.store import Change, DataDirUnusableError, StoreError
+from partita.scheduler.store import DataDirUnusableError, StoreError
 from partita.service.clock import Clock
 from partita.service.grpcio import AddressInUseError
 from partita.v1 import (
@@ -39,6 +36,7 @@ from partita.v1 import (
 from tests.scheduler.peer import Prover, connected
 from tests.scheduler.processes import calling, process, ready
 from tests.scheduler.running import Running, blob_ref, refused, request_of, running, upload
+from tests.scheduler.stores import StallingStore
 
 COMPLETED = proving_pb2.JOB_STATE_COMPLETED
 MIB = 1 << 20
@@ -207,28 +205,6 @@ async def test_a_unix_socket_in_a_folder_that_is_not_there_is_named(
     with pytest.raises(AddressInUseError, match=r"/nowhere/s\.lock: No such file"):
         async with running(data_dir, prover, listen="unix:///nowhere/s"):
             pass
-
-
-class StallingStore:
-    """A store whose writes wait, as on a disk that hangs, while `hangs` is set."""
-
-    def __init__(self, path: Path) -> None:
-        self._store = SqliteStore(path)
-        self.goes_on = threading.Event()
-        self.goes_on.set()
-        self.waits = threading.Event()
-
-    def open(self, now_s: int) -> Restored:
-        return self._store.open(now_s)
-
-    def apply(self, changes: Sequence[Change]) -> None:
-        if not self.goes_on.is_set():
-            self.waits.set()
-            self.goes_on.wait()
-        self._store.apply(changes)
-
-    def close(self) -> None:
-        self._store.close()
 
 
 class LaterClock(Clock):

@@ -49,7 +49,9 @@ from partita.service.grpcio import AddressInUseError
 from partita.service.metering import BUILD_INFO
 from tests.scheduler.peer import Prover, connected
 from tests.scheduler.running import running
+from tests.scheduler.stores import FailingStore
 
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 SERVING = health_pb2.HealthCheckResponse.SERVING
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 NO_CENSUS = Census({}, {}, {}, {}, None, (), 0)
@@ -142,6 +144,39 @@ async def test_probes_say_ready_and_alive_over_http_and_grpc(
 
 async def _health(stub: health_pb2_grpc.HealthStub, name: str) -> int:
     return int((await stub.Check(health_pb2.HealthCheckRequest(service=name))).status)
+
+
+async def test_a_store_that_is_behind_makes_it_not_ready_but_alive(
+    data_dir: Path, prover: Prover
+) -> None:
+    store = FailingStore(data_dir / "store.db")
+    async with running(
+        data_dir,
+        prover,
+        store,
+        store_retry="20ms",
+        max_unsaved_records=1,
+        metrics_listen="127.0.0.1:0",
+    ) as service:
+        address = service.scheduler.addresses.metrics
+        stub = health_pb2_grpc.HealthStub(service.channel)
+        told = stub.Watch(health_pb2.HealthCheckRequest(service="readiness"))
+        assert (await told.read()).status == SERVING
+        store.away.set()
+        call = asyncio.create_task(service.submit([(2, 3)]))
+        assert (await told.read()).status == NOT_SERVING
+        assert await _health(stub, "") == NOT_SERVING
+        assert await _health(stub, "liveness") == SERVING
+        assert (await get(address, "/healthz"))[0] == 200
+        status, why = await get(address, "/readyz")
+        assert (status, "the store is behind" in why) == (503, True)
+        values = values_of((await get(address, "/metrics"))[1])
+        assert value(values, "store_failing") > 0
+        store.away.clear()
+        assert (await told.read()).status == SERVING
+        assert (await get(address, "/readyz"))[0] == 200
+        await call
+        told.cancel()
 
 
 async def test_a_taken_metrics_port_is_refused_by_name_and_nothing_stays_behind(

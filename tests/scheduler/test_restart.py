@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 import grpc
@@ -15,35 +13,15 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 
 from partita.circuits.catalogue import Catalogue
-from partita.scheduler.core.events import Restored
-from partita.scheduler.sqlite import SqliteStore
-from partita.scheduler.store import Change, DataDirInUseError, StoreError
+from partita.scheduler.store import DataDirInUseError
 from partita.v1 import proving_pb2, proving_pb2_grpc
 from tests.scheduler.peer import Peer, Prover, connected, product_statement
 from tests.scheduler.processes import calling, process, ready
 from tests.scheduler.running import Running, blob_ref, refused, request_of, running, upload
+from tests.scheduler.stores import FailingStore
 
 COMPLETED = proving_pb2.JOB_STATE_COMPLETED
 PAIRS = [(2, index + 3) for index in range(4)]
-
-
-class FailingStore:
-    """A store on a disk that can be away: every write fails while `away` is set."""
-
-    def __init__(self, path: Path) -> None:
-        self._store = SqliteStore(path)
-        self.away = threading.Event()
-
-    def open(self, now_s: int) -> Restored:
-        return self._store.open(now_s)
-
-    def apply(self, changes: Sequence[Change]) -> None:
-        if self.away.is_set():
-            raise StoreError("the disk is away")
-        self._store.apply(changes)
-
-    def close(self) -> None:
-        self._store.close()
 
 
 async def test_a_restart_keeps_jobs_and_proved_partitions(data_dir: Path, prover: Prover) -> None:

@@ -89,7 +89,8 @@ class Scheduler:
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: tuple[Server, ...] = ()
         self._probes: ProbeServer | None = None
-        self._shown_ready = True
+        self._shown = (True, True)
+        """Whether health probes were told that it is ready, and alive."""
         self.addresses = Addresses("", "")
 
     @classmethod
@@ -131,6 +132,9 @@ class Scheduler:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._servers:
+            await self.engine.close(0)
+            self._blobs.close()
         self._store.close()
         self._lock.release()
 
@@ -256,15 +260,14 @@ class Scheduler:
 
     def _beat(self, late_s: float) -> None:
         self._metrics.late(late_s)
-        ready = not self.why_not_ready()
-        if ready is not self._shown_ready:
-            self._shown_ready = ready
-            task = asyncio.create_task(self._show_health(ready))
+        health = (not self.why_not_ready(), not self.why_not_alive())
+        if health != self._shown:
+            self._shown = health
+            task = asyncio.create_task(self._show_health(*health))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _show_health(self, ready: bool) -> None:
-        alive = not self.why_not_alive()
+    async def _show_health(self, ready: bool, alive: bool) -> None:
         for server in self._servers:
             await server.serving(ready)
             await server.alive(alive)
