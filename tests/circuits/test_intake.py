@@ -9,13 +9,15 @@ import pytest
 from partita.circuits.catalogue import Catalogue
 from partita.circuits.circuit_files import CircuitFiles
 from partita.circuits.errors import CircuitExistsError, ProgramError
-from partita.circuits.intake import CircuitSources, add_circuit
+from partita.circuits.intake import CircuitSources, add_circuit, set_up_circuit
+from partita.circuits.key_source import source_sha256
 from partita.circuits.packed import PackedKeys
 from partita.circuits.snarkjs_json import read_verifying_key_json
 from partita.circuits.synthesis import open_synthesizer
 from partita.circuits.wtns import write_wtns
 from partita.groth16.curves import curve_named
 from partita.groth16.errors import EncodingError, FormatError, InputError, MismatchError
+from partita.groth16.keys import KeyFamily
 from partita.groth16.native import NativeBackend
 from partita.groth16.reference import ReferenceBackend
 from tests.circuits.circuit_vectors import (
@@ -220,3 +222,35 @@ def test_without_room_for_a_packed_key_the_backend_checks_the_points(
             NativeBackend(),
             PackedKeys(tmp_path / "packed", 1),
         )
+
+
+@pytest.mark.parametrize("family", KeyFamily, ids=lambda family: family.value)
+def test_a_set_up_packs_the_same_file_as_adding_its_key_elsewhere(
+    catalogue: Catalogue, tmp_path: Path, family: KeyFamily
+) -> None:
+    """The points that were computed here go into the packed key unchecked, and are the file's."""
+    here, there = PackedKeys(tmp_path / "here"), PackedKeys(tmp_path / "there")
+    r1cs = CircuitSources(r1cs=OTHER_CURVE.path / "circuit.r1cs")
+    entry = set_up_circuit(catalogue, "it", r1cs, family, packed_keys=here)
+    assert entry.manifest.insecure
+    source = source_sha256(entry.manifest.files)
+    assert here.path_of(source).exists()
+
+    role = "zkey" if family is KeyFamily.SNARKJS else "params"
+    again = CircuitSources(r1cs=entry.file("r1cs"), **{role: entry.file(role)})
+    added = add_circuit(catalogue, "again", again, NativeBackend(), there)
+    assert added.manifest.files == entry.manifest.files
+    assert there.path_of(source).read_bytes() == here.path_of(source).read_bytes()
+
+
+def test_a_set_up_takes_constraints_and_no_key(catalogue: Catalogue) -> None:
+    with pytest.raises(InputError, match="makes the key"):
+        set_up_circuit(catalogue, "it", sources(ONE), KeyFamily.SNARKJS)
+    with pytest.raises(InputError, match=r"needs the \.r1cs"):
+        set_up_circuit(catalogue, "it", CircuitSources(), KeyFamily.SNARKJS)
+    with pytest.raises(InputError, match="has no key"):
+        add_circuit(catalogue, "it", CircuitSources(), ShapeBackend())
+    key = ONE.path / "circuit.zkey"
+    with pytest.raises(InputError, match="has one key"):
+        CircuitSources(zkey=key, params=key)
+    assert list(catalogue.root.iterdir()) == []

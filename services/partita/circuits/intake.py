@@ -20,7 +20,12 @@ from partita.circuits.circom_program import CircomProgram
 from partita.circuits.circom_run import PAGE_BYTES
 from partita.circuits.container import map_file
 from partita.circuits.errors import PackingError
-from partita.circuits.key_source import params_source, source_sha256, zkey_source
+from partita.circuits.key_source import (
+    computed_source,
+    params_source,
+    source_sha256,
+    zkey_source,
+)
 from partita.circuits.manifest import Manifest, SynthesisLimits
 from partita.circuits.packed import silent
 from partita.circuits.r1cs_file import read_r1cs
@@ -182,7 +187,7 @@ def set_up_circuit(
         else:
             path = staging.create("params", lambda file: _write_params(file, key))
             source = params_source(str(path), map_file(path), r1cs)
-        _pack(staging, source, packed_keys, progress)
+        _pack(staging, computed_source(key, source), packed_keys, progress)
         staging.write("vk", VerifyingKey.of_proving_key(key).to_bytes())
         return staging.publish(_manifest(staging, key, program, insecure=True))
 
@@ -212,7 +217,7 @@ def _check_points(
 def _pack(
     staging: Staging, source: KeySource, packed_keys: PackedKeys | None, progress: Progress
 ) -> bool:
-    """Pack a key, which checks every point of it; whether that was possible."""
+    """Pack a key, which checks every point that was not computed here; whether it was possible."""
     if packed_keys is None:
         return False
     try:

@@ -37,7 +37,8 @@ class KeySource:
     Attributes:
         frame: the key without its queries.
         chunks: the points of a query in device form and in order; each is checked for curve and
-            subgroup before it is handed on. EncodingError names the first that fails.
+            subgroup before it is handed on, unless it was computed here. EncodingError names the
+            first that fails.
         whole: the key with its queries, for a backend that takes it without a packed file.
         whole_size_bytes: memory that the queries of `whole` take beside the file.
         whole_is_checked: whether the points of `whole` were checked.
@@ -55,16 +56,32 @@ def zkey_source(source: str, data: bytes | memoryview) -> KeySource:
     key = read_zkey(source, data)
 
     def chunks(query: Query) -> Iterator[bytes | memoryview]:
-        group = CURVES[key.curve].g2 if query is Query.B2 else CURVES[key.curve].g1
-        step = _CHUNK * group.point_size_bytes
-        points = key.queries[query]
-        for start in range(0, len(points), step):
-            chunk = points[start : start + step]
-            first = start // group.point_size_bytes
-            check_points(key.curve, group.name, chunk, f"{source}, query {query.value}", first)
+        group = "g2" if query is Query.B2 else "g1"
+        for index, chunk in enumerate(_pieces(key, query)):
+            where = f"{source}, query {query.value}"
+            check_points(key.curve, group, chunk, where, index * _CHUNK)
             yield chunk
 
     return KeySource(replace(key, queries={}), chunks, lambda: key, 0, whole_is_checked=False)
+
+
+def computed_source(key: ProvingKey, source: KeySource) -> KeySource:
+    """A key that was computed in this process, as the file that was written of it has it.
+
+    Args:
+        key: whose points need no check.
+        source: of the file.
+    """
+    return replace(source, chunks=lambda query: _pieces(key, query))
+
+
+def _pieces(key: ProvingKey, query: Query) -> Iterator[bytes | memoryview]:
+    """The points of a query, `_CHUNK` at once, without a copy."""
+    points = memoryview(key.queries[query])
+    group = CURVES[key.curve].g2 if query is Query.B2 else CURVES[key.curve].g1
+    step = _CHUNK * group.point_size_bytes
+    for start in range(0, len(points), step):
+        yield points[start : start + step]
 
 
 def params_source(source: str, data: bytes | memoryview, r1cs: R1cs) -> KeySource:
