@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 from partita.circuits.catalogue import Catalogue
 from partita.circuits.intake import CircuitSources, add_circuit
 from partita.circuits.zkey import read_zkey
+from partita.groth16.curves import BN254
 from partita.groth16.keys import Query
 from partita.groth16.native import NativeBackend
 from partita.v1 import dispatch_pb2, types_pb2
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from partita.circuits.catalogue import Entry
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "edge"
@@ -39,13 +42,31 @@ def add_with_broken_point(root: Path, vector: Path) -> Entry:
 
     Only a catalogue that was not filled by `add_circuit` can hold one.
     """
+
+    def broken(zkey: bytes) -> bytes:
+        at = zkey.index(bytes(read_zkey("zkey", zkey).queries[Query.A]))
+        return zkey[:at] + bytes([zkey[at] ^ 1]) + zkey[at + 1 :]
+
+    return _add_changed(root, vector, broken)
+
+
+def add_with_another_b2_point(root: Path, vector: Path) -> Entry:
+    """Add a circuit whose key has a point of B2 that is in the group and not the one of B1."""
+
+    def other(zkey: bytes) -> bytes:
+        group = BN254.g2
+        points, size = bytes(read_zkey("zkey", zkey).queries[Query.B2]), group.point_size_bytes
+        at = next(i for i in range(0, len(points), size) if any(points[i : i + size]))
+        changed = points[:at] + group.to_device(group.generator) + points[at + size :]
+        return zkey.replace(points, changed)
+
+    return _add_changed(root, vector, other)
+
+
+def _add_changed(root: Path, vector: Path, change: Callable[[bytes], bytes]) -> Entry:
     good = add(root / "good", vector)
-    zkey = good.file("zkey").read_bytes()
-    points = read_zkey("zkey", zkey).queries[Query.A]
-    at = zkey.index(bytes(points))
-    broken = zkey[:at] + bytes([zkey[at] ^ 1]) + zkey[at + 1 :]
     bad = root / "bad.zkey"
-    bad.write_bytes(broken)
+    bad.write_bytes(change(good.file("zkey").read_bytes()))
     with Catalogue(root).stage(vector.name) as staging:
         staging.copy("zkey", bad)
         staging.copy("r1cs", good.file("r1cs"))

@@ -113,7 +113,7 @@ async def test_a_partition_goes_from_its_witness_to_a_proof_that_verifies(
         held = await outcome(session)
         assert verified(entry, POWER_OF_TWO, statement, held.proved.proof)
         assert held.proved.statement == b""
-        assert len(data) < held.proved.peak.host <= offer.peak.host
+        assert len(data) <= held.proved.peak.host <= offer.peak.host
         assert held.held.host == 0
         (key,) = session.actuals[-1].keys
         assert key.state == dispatch_pb2.HeldKey.STATE_READY
@@ -269,6 +269,11 @@ async def test_an_input_the_scheduler_lacks_or_changed_is_lost(tmp_path: Path) -
             assert held.failure.kind == types_pb2.FAILURE_KIND_INPUT_LOST
 
 
+def proves() -> bool:
+    """Whether this is the thread of proofs: self-tests go undisturbed."""
+    return threading.current_thread().name.startswith("device")
+
+
 class PanickingBackend(NativeBackend):
     """The native backend whose native code panics in the last stage, so many times."""
 
@@ -278,7 +283,7 @@ class PanickingBackend(NativeBackend):
     def lincomb(
         self, curve: str, group: str, points: Sequence[bytes], scalars: Sequence[int]
     ) -> bytes:
-        if self.panics:
+        if self.panics and proves():
             self.panics -= 1
             with native._translated("test"):
                 partita_native.panic_for_test("a planted panic")
@@ -333,8 +338,9 @@ class GatedBackend(ReferenceBackend):
     def lincomb(
         self, curve: str, group: str, points: Sequence[bytes], scalars: Sequence[int]
     ) -> bytes:
-        self.reached.release()
-        self.gate.acquire()
+        if proves():
+            self.reached.release()
+            self.gate.acquire()
         return super().lincomb(curve, group, points, scalars)
 
     def open(self) -> None:

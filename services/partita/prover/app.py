@@ -11,9 +11,11 @@ import json
 import os
 import signal
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from partita.circuits.packed import PackedKeys
+from partita.groth16.selftest import KnownAnswers
 from partita.prover import memory, translate
 from partita.prover.circuits import Circuits
 from partita.prover.core import events as ev
@@ -33,10 +35,11 @@ from partita.service.probes import ProbeServer, pulse
 from partita.v1 import dispatch_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from partita.groth16.backend import Backend
+    from partita.groth16.selftest import Step
     from partita.prover.config import ProverConfig
 
 EXIT_TOLD_TWICE = 128 + signal.SIGTERM
@@ -130,6 +133,7 @@ class Prover:
             config.data_dir / "circuits",
             PackedKeys(config.data_dir / "packed", config.packed_quota),
             OfferRules(backend.name, config.n_cores, config.check_rows_below),
+            KnownAnswers(backend),
             channel=self._link.channel,
             changed=self._offers_changed,
         )
@@ -150,13 +154,36 @@ class Prover:
             self._probes = ProbeServer(self._expose, list, self.why_not_ready)
         self._telling: set[asyncio.Task[None]] = set()
         self._server = make_server(
-            ProverServicer(self._hello, self._actual_message, lambda: self._link.address)
+            ProverServicer(
+                self._hello, self._actual_message, lambda: self._link.address, self.self_test
+            )
         )
 
     @property
     def computes(self) -> bool:
         """Whether a thread still runs a call."""
         return self._runner.computes
+
+    async def self_test(self, circuit_id: str) -> AsyncIterator[Step]:
+        """Test the backend and a circuit's key if it is in memory; yields each step.
+
+        Raises:
+            LookupError: there is no usable circuit of that name here.
+        """
+        circuit = self._circuits.named(circuit_id)
+        if circuit is None or circuit.manifest is None:
+            why = "not known here" if circuit is None else circuit.offer.unusable_reason
+            raise LookupError(f"circuit_id: {circuit_id[:64]!r}: {why}")
+        loop = asyncio.get_running_loop()
+        steps: asyncio.Queue[Step | None] = asyncio.Queue()
+
+        def tell(step: Step | None) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(steps.put_nowait, step)
+
+        self._runner.self_test(circuit, tell)
+        while (step := await steps.get()) is not None:
+            yield step
 
     def stop(self, reason: str) -> None:
         """Finish or hand back what is held within the grace, then end."""

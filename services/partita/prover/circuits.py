@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import grpc
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from partita.circuits.packed import PackedKeys
+    from partita.groth16.selftest import KnownAnswers
     from partita.prover.core.model import Bytes
     from partita.prover.offers import Offer
 
@@ -40,6 +42,7 @@ class Circuits:
         root: `DATA_DIR/circuits`; files of the local catalogue in it are used as they are.
         packed_keys: `DATA_DIR/packed`.
         rules: what offers depend on.
+        known_answers: what the backend must give before a circuit is offered.
         channel: waits for a scheduler and returns the channel to it.
         changed: told whenever the offers changed.
     """
@@ -49,6 +52,7 @@ class Circuits:
         root: Path,
         packed_keys: PackedKeys,
         rules: OfferRules,
+        known_answers: KnownAnswers,
         *,
         channel: Callable[[], Awaitable[grpc.aio.Channel]],
         changed: Callable[[], None],
@@ -56,6 +60,7 @@ class Circuits:
         self._root = root
         self.packed_keys = packed_keys
         self._rules = rules
+        self._known_answers = known_answers
         self._channel = channel
         self._changed = changed
         self._loop = asyncio.get_running_loop()
@@ -81,6 +86,11 @@ class Circuits:
             if offer.manifest_sha256 == manifest_sha256 and not offer.unusable_reason:
                 return circuit
         return None
+
+    def named(self, circuit_id: str) -> Circuit | None:
+        """Return the circuit of that name, usable or not."""
+        found = [x for (name, _), x in self._known.items() if name == circuit_id]
+        return found[-1] if found else None
 
     def files(self) -> CircuitFiles:
         """Return the files of this machine, for use on one thread."""
@@ -148,14 +158,23 @@ class Circuits:
             reason = f"{file.role}: the scheduler does not serve it: {error.details()}"
             return broken_circuit(circuit.circuit_id, digest, reason)
         return await asyncio.to_thread(
-            build_circuit,
-            circuit.circuit_id,
-            circuit.manifest_json.encode(),
-            digest,
-            self.files(),
-            self.packed_keys,
-            self._rules,
+            self._tested, circuit.circuit_id, circuit.manifest_json.encode(), digest
         )
+
+    def _tested(self, circuit_id: str, manifest_json: bytes, digest: bytes) -> Circuit:
+        """On a thread: build a circuit; without known answers it is only shown."""
+        built = build_circuit(
+            circuit_id, manifest_json, digest, self.files(), self.packed_keys, self._rules
+        )
+        if built.manifest is None:
+            return built
+        try:
+            self._known_answers.require(built.manifest.curve, built.manifest.family)
+        except Groth16Error as error:
+            _log.error("circuits.self_test", circuit_id=circuit_id, reason=str(error))
+            broken = broken_circuit(circuit_id, digest, str(error))
+            return replace(built, offer=broken.offer)
+        return built
 
     async def _bring(self, file: fleet_pb2.Circuit.File, channel: grpc.aio.Channel) -> None:
         """Download a file unless it is here."""

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from partita.circuits.errors import SynthesisStoppedError
+from partita.groth16 import selftest
 from partita.groth16.errors import ComputeError, FormatError, Groth16Error
 from partita.groth16.prover import Stage, Stopped, prove
+from partita.groth16.selftest import Step
 from partita.prover import memory, stages
 from partita.prover.core import effects as fx
 from partita.prover.core import events as ev
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from partita.groth16.backend import Backend
     from partita.groth16.witness import Witness
     from partita.prover.circuits import Circuits
+    from partita.prover.offers import Circuit
     from partita.prover.watchdog import Watchdog
 
 _FAULT_AFTER = 3
@@ -134,6 +137,32 @@ class Runner:
                 self._loader.submit(lambda: self._load(manifest, limit))
             case fx.UnloadKey(manifest):
                 self._unmapper.submit(lambda: self._unload(manifest))
+
+    def self_test(self, circuit: Circuit, tell: Callable[[Step | None], None]) -> None:
+        """Test the backend, and the circuit's key if it is in memory, on the device thread.
+
+        Args:
+            circuit: a circuit with a manifest.
+            tell: told each step as it is finished, then None; from that thread.
+        """
+        self._device.submit(lambda: self._self_test(circuit, tell))
+
+    def _self_test(self, circuit: Circuit, tell: Callable[[Step | None], None]) -> None:
+        try:
+            manifest = circuit.manifest
+            if manifest is None:
+                raise FormatError("manifest", circuit.offer.unusable_reason)
+            for step in selftest.known_answers(self._backend, manifest.curve, manifest.family):
+                tell(step)
+            resident = self._resident.get(circuit.offer.manifest_sha256)
+            if resident is None:
+                tell(Step("key", ok=True, detail="not in memory: tested when it is loaded"))
+            else:
+                for step in selftest.consistency(self._backend, resident.key):
+                    tell(step)
+        except Exception as error:  # noqa: BLE001  (each one is an answer)
+            tell(Step("self-test", ok=False, detail=f"{type(error).__name__}: {error}"))
+        tell(None)
 
     def close(self) -> None:
         """Ask everything to stop; does not wait."""
@@ -246,6 +275,8 @@ class Runner:
                 limit,
                 check_points=manifest not in self._checked,
             )
+            if manifest not in self._checked:
+                stages.check_key(resident, self._backend)
         except Exception as error:  # noqa: BLE001  (each one is the key's failure)
             known = isinstance(error, Groth16Error | OSError | MemoryError)
             reason = str(error) if known else f"{type(error).__name__}: {error}"

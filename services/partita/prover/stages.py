@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from partita.circuits.errors import PackingError
 from partita.circuits.key_source import key_source, require_counts, source_sha256
 from partita.circuits.r1cs_file import read_r1cs
+from partita.groth16 import selftest
 from partita.groth16.errors import FormatError, ResourceError, UnsatisfiedError
 from partita.prover.core.model import Bytes
 from partita.prover.offers import r1cs_bytes
@@ -117,6 +118,22 @@ def load_key(
             raise ResourceError(f"the key occupies {size.host} bytes, its offer says {limit.host}")
         held.pop_all()
     return ResidentKey(circuit, manifest, key, r1cs, size, packed)
+
+
+def check_key(resident: ResidentKey, backend: Backend) -> None:
+    """Check a loaded key as a whole: the last step of its first loading in a process.
+
+    Its scratch is less than a lease's peak, and a key is loaded for a lease that waits for it.
+
+    Raises:
+        ComputeError: a query is not linear, or the B queries differ; the key is released.
+        ResourceError: memory was refused; the key is released.
+    """
+    try:
+        selftest.require(selftest.consistency(backend, resident.key))
+    except BaseException:
+        resident.release()
+        raise
 
 
 def _whole(
