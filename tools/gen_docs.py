@@ -91,11 +91,9 @@ def logged(path: Path) -> Iterator[Event]:
         SystemExit: an event or its fields cannot be read from the code, or break a rule.
     """
     tree = ast.parse(path.read_text())
-    part, loggers = _loggers(tree)
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        levels = _levels(node.func, loggers)
+    part, logger = _logger(tree)
+    for node, aliases in _calls(tree, logger, {}):
+        levels = _levels(node.func, logger, aliases)
         if not levels:
             continue
         place = f"{path.relative_to(ROOT)}:{node.lineno}"
@@ -111,30 +109,40 @@ def logged(path: Path) -> Iterator[Event]:
         yield Event(first.value, levels, part, names)
 
 
-def _loggers(tree: ast.Module) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """Return the part's name, and names that are loggers ("") or one of their methods."""
-    part = ""
-    found: dict[str, tuple[str, ...]] = {}
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
-            continue
-        value, name = node.value, node.targets[0].id
-        if isinstance(value, ast.Call) and ast.unparse(value.func) == "logs.get":
-            part = ast.literal_eval(value.args[0])
-            found[name] = ()
-        elif isinstance(value, ast.IfExp):
-            branches = (value.body, value.orelse)
-            levels = tuple(b.attr for b in branches if isinstance(b, ast.Attribute))
-            if len(levels) == len(branches) and set(levels) <= set(LEVELS):
-                found[name] = levels
-    return part, found if part else {}
+def _logger(tree: ast.Module) -> tuple[str, str]:
+    """Return the part and the name of a module's logger, "" if it has none."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            call, target = node.value, node.targets[0]
+            if ast.unparse(call.func) == "logs.get" and isinstance(target, ast.Name):
+                return ast.literal_eval(call.args[0]), target.id
+    return "", ""
 
 
-def _levels(function: ast.expr, loggers: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+Aliases = dict[str, tuple[str, ...]]
+"""Name in a function -> the methods of the logger that it may stand for."""
+
+
+def _calls(node: ast.AST, logger: str, aliases: Aliases) -> Iterator[tuple[ast.Call, Aliases]]:
+    """Yield every call below a node with the aliases of its own function."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        aliases = {}
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Assign) and isinstance(child.value, ast.IfExp):
+            branches = (child.value.body, child.value.orelse)
+            levels = [level for b in branches for level in _levels(b, logger, {})]
+            if len(levels) == len(branches) and isinstance(child.targets[0], ast.Name):
+                aliases[child.targets[0].id] = tuple(levels)
+        if isinstance(child, ast.Call):
+            yield child, aliases
+        yield from _calls(child, logger, aliases)
+
+
+def _levels(function: ast.expr, logger: str, aliases: Aliases) -> tuple[str, ...]:
     if isinstance(function, ast.Name):
-        return loggers.get(function.id, ())
+        return aliases.get(function.id, ())
     if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-        known = loggers.get(function.value.id) == () and function.attr in LEVELS
+        known = function.value.id == logger and function.attr in LEVELS
         return (function.attr,) if known else ()
     return ()
 
