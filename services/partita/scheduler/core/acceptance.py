@@ -76,8 +76,8 @@ def note_slots(state: State, session: Session) -> None:
 
 def peak_of(state: State, session: Session, offer: CircuitOffer) -> Bytes:
     """Return what a lease may need there: the offer's peak, or a raised one."""
-    raised = state.provers[session.prover_id].peaks.get(offer.manifest_sha256, NOTHING)
-    return offer.peak.most(raised)
+    raised = state.provers[session.prover_id].peaks.get(offer.manifest_sha256)
+    return offer.peak if raised is None else offer.peak.most(raised)
 
 
 def usable_offer(state: State, session: Session, lane: LaneKey) -> CircuitOffer | None:
@@ -177,6 +177,8 @@ def to_load(session: Session, offer: CircuitOffer) -> Bytes:
     if offer.manifest_sha256 not in session.keys:
         return offer.key
     charged = session.ledger.of(offer.manifest_sha256)
+    if offer.key.fits(charged):
+        return NOTHING
     return charged.most(offer.key) - charged
 
 

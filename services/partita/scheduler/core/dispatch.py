@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 
 from partita.scheduler.core import acceptance, keys, leases, residency
-from partita.scheduler.core.model import Priority
+from partita.scheduler.core.model import Bytes, Priority
 from partita.scheduler.core.state import State
 from partita.scheduler.core.tables import LaneKey, Partition, Session
 
@@ -101,10 +101,13 @@ def _best_ready(
         session = state.sessions[number]
         slot = acceptance.slot_for(state, session, priority, lane.alone)
         offer = acceptance.usable_offer(state, session, lane)
-        if not slot or offer is None or not acceptance.could_hold(state, session, offer):
+        if not slot or offer is None:
             continue
-        if acceptance.needed(state, session, offer).fits(acceptance.room_for(session, offer)):
-            ready.append((_rank(session, lane), session, slot))
+        # What fits beside all that is charged also fits an empty prover: no `could_hold` here.
+        load = acceptance.to_load(session, offer)
+        need = load + acceptance.peak_of(state, session, offer)
+        if need.fits(acceptance.room_for(session, offer)):
+            ready.append((_rank(session, lane, load), session, slot))
     if not ready:
         return None
     if lane.excluded or state.config.key_switch_factor:
@@ -114,9 +117,8 @@ def _best_ready(
     return None if best is None else (best[1], best[2])
 
 
-def _rank(session: Session, lane: LaneKey) -> tuple[bool, int, int, str]:
-    """Order ready sessions: hot, fewest bytes to load, least loaded, id."""
-    load = acceptance.to_load(session, session.offers[lane.manifest_sha256])
+def _rank(session: Session, lane: LaneKey, load: Bytes) -> tuple[bool, int, int, str]:
+    """Order ready sessions: hot, fewest bytes to load (`load`), least loaded, id."""
     return (
         not acceptance.is_hot(session, lane.manifest_sha256),
         load.host + load.device,
@@ -145,7 +147,13 @@ def _prepare(
     ]
     if not able:
         return
-    best = min(able, key=lambda session: _rank(session, lane))
+    manifest = lane.manifest_sha256
+    best = min(
+        able,
+        key=lambda session: _rank(
+            session, lane, acceptance.to_load(session, session.offers[manifest])
+        ),
+    )
     best.preparing = part
     part.preparing = best.number
     keys.evict_for(state, best)

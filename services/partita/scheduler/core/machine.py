@@ -165,7 +165,7 @@ class SchedulerCore:
         """
         job = reading.find(self._state, job_id)
         chosen = job.partitions[after_index + 1 : after_index + 1 + limit]
-        return [reading.partition_view(self._state, part) for part in chosen]
+        return reading.partition_views(self._state, chosen)
 
     def inputs_to_retry(self, job_id: str) -> list[tuple[BlobRef, bytes | None]]:
         """Return the inputs, with their bytes where a row holds them, that a retry still needs.

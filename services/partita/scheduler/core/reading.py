@@ -7,6 +7,7 @@ record is durable.
 from __future__ import annotations
 
 import bisect
+from collections.abc import Iterable
 
 from partita.scheduler.core import acceptance
 from partita.scheduler.core.errors import JobUnknown
@@ -23,7 +24,15 @@ from partita.scheduler.core.model import (
     Timings,
 )
 from partita.scheduler.core.state import State
-from partita.scheduler.core.tables import IN_DESIRED, Job, Lease, LeaseState, Partition, Session
+from partita.scheduler.core.tables import (
+    IN_DESIRED,
+    Job,
+    LaneKey,
+    Lease,
+    LeaseState,
+    Partition,
+    Session,
+)
 from partita.scheduler.core.views import (
     CircuitLoad,
     FleetView,
@@ -183,8 +192,18 @@ def job_page(
     return page
 
 
-def partition_view(state: State, part: Partition) -> PartitionView:
-    """Return one partition with what it waits for, or where it runs."""
+def partition_views(state: State, parts: Iterable[Partition]) -> list[PartitionView]:
+    """Return partitions with what each waits for, or where it runs.
+
+    What a lane waits for is found once for all of them: it looks at every prover.
+    """
+    reasons: dict[tuple[LaneKey | None, int | None], str] = {}
+    return [_partition_view(state, part, reasons) for part in parts]
+
+
+def _partition_view(
+    state: State, part: Partition, reasons: dict[tuple[LaneKey | None, int | None], str]
+) -> PartitionView:
     lease = part.lease
     proved = part.state is PartitionState.PROVED and part.proved_record <= state.durable_record
     phase, permille, prover_id = Phase.UNSPECIFIED, 0, part.prover_id if proved else ""
@@ -196,7 +215,13 @@ def partition_view(state: State, part: Partition) -> PartitionView:
         if lease.state is LeaseState.ADRIFT:
             waiting_for = f"waits for {prover_id} to come back"
     elif part.state is PartitionState.WAITING:
-        waiting_for = acceptance.waiting_for(state, part)
+        if part.backing_off:
+            waiting_for = acceptance.waiting_for(state, part)
+        else:
+            same = (part.lane, part.preparing)
+            if same not in reasons:
+                reasons[same] = acceptance.waiting_for(state, part)
+            waiting_for = reasons[same]
     shown = part.state
     if shown is PartitionState.PROVED and not proved:
         shown = PartitionState.LEASED
