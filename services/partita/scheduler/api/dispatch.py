@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 
-from partita.scheduler.api.peer import CONTRACT, actual_of, desired_message, hello_of, negotiate
+from partita.scheduler.api.peer import CONTRACT, ActualReader, desired_message, hello_of, negotiate
 from partita.scheduler.api.status import REASONS, bad, refusal
 from partita.scheduler.api.translate import duration
 from partita.scheduler.catalogue import CatalogueWatcher
@@ -171,13 +171,14 @@ class DispatchService(dispatch_pb2_grpc.DispatchServiceServicer):
         """Fill the mailbox; return True when the prover half-closed with no lease held."""
         holds_leases = False
         synced = False
+        actuals = ActualReader()
         while True:
             message: Any = await context.read()
             if message is grpc.aio.EOF:
                 return synced and not holds_leases
             match message.WhichOneof("message"):
                 case "actual":
-                    actual = actual_of(message.actual)
+                    actual = actuals.read(message.actual)
                     holds_leases = bool(actual.leases)
                     synced = True
                     link.offer_actual(actual)

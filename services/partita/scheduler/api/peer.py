@@ -6,6 +6,9 @@ sees any of it. Enumeration values that are not known count as unspecified.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from partita.scheduler.api.status import bad
 from partita.scheduler.api.translate import bytes_message, duration, member, ns_of
 from partita.scheduler.core.model import (
@@ -93,8 +96,34 @@ def negotiate(message: dispatch_pb2.Hello) -> int | None:
     return CONTRACT if message.contract_min <= CONTRACT <= message.contract_max else None
 
 
-def actual_of(message: dispatch_pb2.Actual) -> Actual:
+class ActualReader:
+    """Reads the Actuals of one stream. What a later one repeats of its leases is not read again.
+
+    Holds the leases of the last Actual, nothing more.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[dispatch_pb2.HeldLease, HeldLease]] = {}
+
+    def read(self, message: dispatch_pb2.Actual) -> Actual:
+        """Return the Actual of a message; raises as `actual_of` does."""
+        actual = actual_of(message, self._last)
+        self._last = {
+            lease.lease_id: (source, lease)
+            for source, lease in zip(message.leases, actual.leases, strict=True)
+        }
+        return actual
+
+
+def actual_of(
+    message: dispatch_pb2.Actual,
+    known: Mapping[str, tuple[dispatch_pb2.HeldLease, HeldLease]] = MappingProxyType({}),
+) -> Actual:
     """Return the Actual of a message.
+
+    Args:
+        message: as it came.
+        known: leases that were read before by lease_id, each with its message.
 
     Raises:
         RpcError: BAD_INPUT, with the field.
@@ -104,7 +133,10 @@ def actual_of(message: dispatch_pb2.Actual) -> Actual:
     if message.applied >= MAX_AMOUNT:
         raise bad("actual.applied", f"{message.applied}: not a revision")
     leases = tuple(
-        _held_lease(f"actual.leases[{index}]", lease) for index, lease in enumerate(message.leases)
+        before[1]
+        if (before := known.get(lease.lease_id)) is not None and before[0] == lease
+        else _held_lease(f"actual.leases[{index}]", lease)
+        for index, lease in enumerate(message.leases)
     )
     if len({lease.lease_id for lease in leases}) != len(leases):
         raise bad("actual.leases", "a lease_id occurs twice")
@@ -180,7 +212,11 @@ def _proved(path: str, message: dispatch_pb2.Proved) -> Proved:
     return Proved(
         proof=message.proof,
         statement=message.statement,
-        timings=_timings(f"{path}.timings", message.timings),
+        timings=(
+            _timings(f"{path}.timings", message.timings)
+            if message.HasField("timings")
+            else Timings()
+        ),
         peak=_bytes(f"{path}.peak", message.peak),
     )
 

@@ -6,12 +6,13 @@ there, so on each prover nobody overtakes. A head that no prover accepts delays 
 Nothing is popped before it is reserved: pop, reserve and lease are one step.
 
 Cost of a turn: O(1) if no unclaimed prover has an open slot; otherwise the heads of the lanes
-(a handful), each against the provers that offer its circuit. Never all partitions.
+(a handful), each once against the open provers. Never all partitions.
 """
 
 from __future__ import annotations
 
 import heapq
+from typing import NamedTuple
 
 from partita.scheduler.core import acceptance, keys, leases, residency
 from partita.scheduler.core.model import Bytes, Priority
@@ -19,6 +20,20 @@ from partita.scheduler.core.state import State
 from partita.scheduler.core.tables import LaneKey, Partition, Session
 
 _CRITICAL_CLASS = -Priority.CRITICAL
+
+_Rank = tuple[bool, int, int, str]
+_Slot = str
+"""As `acceptance.slot_for` names it."""
+
+
+class _Ready(NamedTuple):
+    """A session that can start a lane's head, ordered by rank."""
+
+    rank: _Rank
+    number: int
+    grants: int
+    """Grants to it in this turn when it was weighed: it is stale after another."""
+    slot: _Slot
 
 
 def dispatch(state: State) -> None:
@@ -29,14 +44,16 @@ def dispatch(state: State) -> None:
     if not state.open_sessions or not state.queue.size:
         return
     claimed: set[int] = set()
+    ranking = _Ranking(state)
     heads = state.queue.heads()
     while heads and _somebody_is_open(state, claimed, critical=heads[0][0][0] == _CRITICAL_CLASS):
         _, lane = heapq.heappop(heads)
         part = state.queue.lanes[lane].head()
-        best = _best_ready(state, part, lane, claimed)
+        best = ranking.best(part, lane, claimed)
         if best is not None:
             session, slot = best
             leases.grant(state, session, part, express=slot == "express", alone=lane.alone)
+            ranking.granted(session)
             rest = state.queue.lanes.get(lane)
             if rest is not None:
                 heapq.heappush(heads, (rest.head().key, lane))
@@ -88,36 +105,74 @@ def _pays(state: State, session: Session, part: Partition, lane: LaneKey, n_hot:
     return older * offer.expected_ns > state.config.key_switch_factor * offer.load_time_ns * n_hot
 
 
-def _best_ready(
-    state: State, part: Partition, lane: LaneKey, claimed: set[int]
-) -> tuple[Session, str] | None:
-    """Return the best session that can start the head now, with the kind of slot."""
-    priority = part.job.priority
-    pool = state.open_sessions if priority is Priority.CRITICAL else state.open_normal
-    ready: list[tuple[tuple[bool, int, int, str], Session, str]] = []
-    for number in pool:
-        if number in claimed:
-            continue
-        session = state.sessions[number]
+class _Ranking:
+    """The sessions that can start the heads of lanes, best first, kept through one turn.
+
+    A grant changes what its own session can do and nobody else, so only that one is weighed
+    again: a turn looks at every open session once a lane, not once a grant. A claim takes
+    sessions away, and what a claim's eviction changes are sessions it claims.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._lanes: dict[LaneKey, list[_Ready]] = {}
+        self._grants: dict[int, int] = {}
+
+    def best(
+        self, part: Partition, lane: LaneKey, claimed: set[int]
+    ) -> tuple[Session, _Slot] | None:
+        """Return the best session that can start the head now, with the kind of slot."""
+        ready = self._lanes.get(lane)
+        if ready is None:
+            ready = [entry for number in self._pool(lane) if (entry := self._weigh(number, lane))]
+            heapq.heapify(ready)
+            self._lanes[lane] = ready
+        while ready and (ready[0].number in claimed or self._is_stale(ready[0])):
+            heapq.heappop(ready)
+        if not ready:
+            return None
+        if lane.excluded or self._state.config.key_switch_factor:
+            allowed = {session.number for session in wanted(self._state, part, lane)}
+            found = [
+                entry
+                for entry in ready
+                if entry.number in allowed - claimed and not self._is_stale(entry)
+            ]
+            best = min(found, default=None)
+        else:
+            best = ready[0]
+        return None if best is None else (self._state.sessions[best.number], best.slot)
+
+    def granted(self, session: Session) -> None:
+        """Weigh a session again that was granted a lease."""
+        number = session.number
+        self._grants[number] = self._grants.get(number, 0) + 1
+        for lane, ready in self._lanes.items():
+            if number in self._pool(lane) and (entry := self._weigh(number, lane)):
+                heapq.heappush(ready, entry)
+
+    def _pool(self, lane: LaneKey) -> dict[int, None]:
+        return self._state.open_sessions if lane.critical else self._state.open_normal
+
+    def _is_stale(self, entry: _Ready) -> bool:
+        return entry.grants != self._grants.get(entry.number, 0)
+
+    def _weigh(self, number: int, lane: LaneKey) -> _Ready | None:
+        state, session = self._state, self._state.sessions[number]
+        priority = Priority.CRITICAL if lane.critical else Priority.NORMAL
         slot = acceptance.slot_for(state, session, priority, lane.alone)
         offer = acceptance.usable_offer(state, session, lane)
         if not slot or offer is None:
-            continue
+            return None
         # What fits beside all that is charged also fits an empty prover: no `could_hold` here.
         load = acceptance.to_load(session, offer)
         need = load + acceptance.peak_of(state, session, offer)
-        if need.fits(acceptance.room_for(session, offer)):
-            ready.append((_rank(session, lane, load), session, slot))
-    if not ready:
-        return None
-    if lane.excluded or state.config.key_switch_factor:
-        allowed = {session.number for session in wanted(state, part, lane)}
-        ready = [entry for entry in ready if entry[1].number in allowed]
-    best = min(ready, key=lambda entry: entry[0], default=None)
-    return None if best is None else (best[1], best[2])
+        if not need.fits(acceptance.room_for(session, offer)):
+            return None
+        return _Ready(_rank(session, lane, load), number, self._grants.get(number, 0), slot)
 
 
-def _rank(session: Session, lane: LaneKey, load: Bytes) -> tuple[bool, int, int, str]:
+def _rank(session: Session, lane: LaneKey, load: Bytes) -> _Rank:
     """Order ready sessions: hot, fewest bytes to load (`load`), least loaded, id."""
     return (
         not acceptance.is_hot(session, lane.manifest_sha256),
@@ -162,9 +217,10 @@ def _prepare(
 def startable(state: State) -> Partition | None:
     """Return a partition that `dispatch` would grant now; asked by `check`, grants nothing."""
     claimed: set[int] = set()
+    ranking = _Ranking(state)
     for _, lane in state.queue.heads():
         part = state.queue.lanes[lane].head()
-        if _best_ready(state, part, lane, claimed) is not None:
+        if ranking.best(part, lane, claimed) is not None:
             return part
         claimed.update(session.number for session in wanted(state, part, lane))
     return None
