@@ -198,7 +198,7 @@ class Peer(
             await self.hold_downloads.wait()
         data = self.blobs.get(request.blob.sha256)
         if data is None:
-            await context.abort(grpc.StatusCode.NOT_FOUND, "no such blob")
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "1 blobs are missing")
             return
         for start in range(request.offset, len(data), CHUNK_BYTES):
             yield blobs_pb2.DownloadResponse(chunk=data[start : start + CHUNK_BYTES])

@@ -151,19 +151,26 @@ async def test_a_new_catalogue_revision_in_desired_brings_new_offers(tmp_path: P
         assert not any(x.unusable_reason for x in session.hellos[-1].offers)
 
 
-async def test_a_circuit_whose_files_are_damaged_is_offered_with_the_reason(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("served", "why"), [(True, "SHA-256"), (False, "the scheduler does not serve it")]
+)
+async def test_a_circuit_whose_files_are_damaged_or_gone_is_offered_with_the_reason(
+    tmp_path: Path, served: bool, why: str
+) -> None:
     add(tmp_path / "theirs", ONE_CONSTRAINT)
     add(tmp_path / "theirs", POWER_OF_TWO)
     async with serving() as peer, prover_on(peer, tmp_path / "mine"):
         revision = peer.add_catalogue(tmp_path / "theirs")
         damaged = next(x for x in peer.circuits if x.circuit_id == ONE_CONSTRAINT.name)
         zkey = next(x.blob.sha256 for x in damaged.files if x.role == "zkey")
-        peer.blobs[zkey] = peer.blobs[zkey][:-1] + b"\0"
+        whole = peer.blobs.pop(zkey)
+        if served:
+            peer.blobs[zkey] = whole[:-1] + b"\0"
         session = await peer.session()
         session.welcome(revision=revision)
         await session.until(lambda s: s.hellos and len(s.hellos[-1].offers) == 2)
         reasons = {x.circuit_id: x.unusable_reason for x in session.hellos[-1].offers}
-        assert "SHA-256" in reasons[ONE_CONSTRAINT.name]
+        assert why in reasons[ONE_CONSTRAINT.name]
         assert reasons[POWER_OF_TWO.name] == ""
 
 

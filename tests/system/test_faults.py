@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 from pathlib import Path
 
 from partita.circuits.catalogue import Entry
 from partita.v1 import fleet_pb2, proving_pb2, types_pb2
-from tests.system.cluster import EDGE, Cluster, eventually, product_statement
+from tests.system.cluster import EDGE, Cluster, eventually, product_input, product_statement
 from tests.system.faulty_prover import Fault
 
 
@@ -173,3 +175,19 @@ def test_where_rows_are_not_always_checked_the_second_try_names_the_row(cluster:
         types_pb2.FAILURE_KIND_INVALID_INPUT,
     ]
     assert len(cluster.begun()) == 1
+
+
+def test_an_input_that_the_scheduler_has_lost_ends_its_job_and_is_named(cluster: Cluster) -> None:
+    cluster.add("product", EDGE / "one-constraint-bn254")
+    cluster.scheduler()
+    too_large_to_be_inline = json.dumps(product_input(0)).encode() + b" " * (1 << 16)
+    submitted = cluster.client.submit("product", [too_large_to_be_inline], "circom.json")
+    digest = hashlib.sha256(too_large_to_be_inline).hexdigest()
+    (cluster.data_dir / "blobs" / digest).unlink()
+    cluster.prover("a")
+    ended = cluster.client.wait(submitted.job.job_id, 60)
+    assert ended.state == proving_pb2.JOB_STATE_FAILED
+    assert ended.failure.kind == types_pb2.FAILURE_KIND_INPUT_LOST
+    assert digest in ended.failure.detail
+    assert connected_view(cluster, "a").failed == 0, "it is not the prover's fault"
+    cluster.completed(cluster.submit([1]))

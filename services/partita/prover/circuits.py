@@ -153,7 +153,7 @@ class Circuits:
         except (Groth16Error, CatalogueError, OSError) as error:
             return broken_circuit(circuit.circuit_id, digest, f"{file.role}: {error}")
         except grpc.aio.AioRpcError as error:
-            if error.code() is not grpc.StatusCode.NOT_FOUND:
+            if error.code() is not grpc.StatusCode.FAILED_PRECONDITION:
                 raise
             reason = f"{file.role}: the scheduler does not serve it: {error.details()}"
             return broken_circuit(circuit.circuit_id, digest, reason)

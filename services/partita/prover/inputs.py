@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _RETRY_S = 0.5
 _log = logs.get("inputs")
-_LOST = (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.DATA_LOSS, grpc.StatusCode.INVALID_ARGUMENT)
+_LOST = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT)
+"""BLOB_MISSING, and another size than the blob has: asking again does not help."""
 
 _Channel = grpc.aio.Channel
 
@@ -147,7 +148,8 @@ async def _download(order: LeaseOrder, channel: _Channel, buffer: InputBuffer) -
                 offset += len(message.chunk)
     except grpc.aio.AioRpcError as error:
         if error.code() in _LOST:
-            why = f"the scheduler does not serve the input: {error.details()}"
+            digest_hex = order.input.sha256.hex()
+            why = f"the scheduler does not serve input {digest_hex}: {error.details()}"
             raise InputLostError(why) from error
         _log.warning("input.retry", lease_id=order.lease_id, code=error.code().name)
         return None

@@ -74,7 +74,8 @@ class BlobServiceServicer:
         """Streams a blob from an offset. Provers only: inputs of their leases, files of circuits. The
         receiver checks the digest.
 
-        Errors: NOT_FOUND `BLOB_MISSING`; INVALID_ARGUMENT `BAD_INPUT`: the offset is beyond the end.
+        Errors: FAILED_PRECONDITION `BLOB_MISSING`: no input or file of that digest, no retry;
+        INVALID_ARGUMENT `BAD_INPUT`: the offset is beyond the end, or another size than the blob's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

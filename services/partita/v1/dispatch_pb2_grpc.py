@@ -52,7 +52,7 @@ class DispatchServiceServicer:
 
         Errors:
         * FAILED_PRECONDITION `CONTRACT_MISMATCH`: no common contract revision; install a version
-        that shares one. `MANIFEST_MISMATCH`, `FINGERPRINT_MISMATCH`: the build differs.
+        that shares one. `FINGERPRINT_MISMATCH`: the scheduler demands its own build; install it.
         * ALREADY_EXISTS `PROVER_ID_IN_USE`: another live process has this prover_id; retried.
         * INVALID_ARGUMENT `BAD_INPUT`: a message that breaks the rules above; no retry.
         * ABORTED `STALE_EPOCH`: the prover has seen a newer scheduler; take the next address.
