@@ -198,6 +198,19 @@ async def test_a_missing_blob_is_named_by_its_digest(service: Running) -> None:
     assert refusal.metadata["sha256"] == blob_ref(data).sha256.hex()
 
 
+async def test_of_a_thousand_missing_blobs_the_first_are_named_and_all_are_counted(
+    service: Running,
+) -> None:
+    refs = [blob_ref(b"%d" % index) for index in range(1024)]
+    request = request_of([], partitions=[proving_pb2.PartitionInput(blob=ref) for ref in refs])
+    with refused(grpc.StatusCode.FAILED_PRECONDITION, "BLOB_MISSING") as refusal:
+        await service.proving.SubmitJob(request)
+    assert refusal.metadata is not None
+    assert refusal.metadata["missing"] == "1024"
+    assert refusal.metadata["sha256"].split(",") == [ref.sha256.hex() for ref in refs[:64]]
+    assert "FindMissing" in refusal.message
+
+
 async def test_a_cancelled_job_stops_and_the_same_id_runs_anew(
     service: Running, connect: Connect
 ) -> None:
@@ -333,6 +346,8 @@ async def test_partitions_are_paged_in_order(service: Running, connect: Connect)
 
 async def test_an_unknown_job_is_not_found_by_any_call(service: Running) -> None:
     stub = service.proving
+    with refused(NOT_FOUND, "JOB_UNKNOWN"):
+        await stub.GetJob(proving_pb2.GetJobRequest(job_id="é" * 1_000_000))
     with refused(NOT_FOUND, "JOB_UNKNOWN"):
         await stub.GetJob(proving_pb2.GetJobRequest(job_id="x"))
     request = proving_pb2.GetJobRequest(job_id="x")

@@ -37,6 +37,8 @@ LIVENESS = "liveness"
 
 MAX_MESSAGE_BYTES = 4 << 20
 CHUNK_BYTES = 1 << 20
+MAX_TEXT_BYTES = 1024
+"""Of a text in an error: errors travel in HTTP/2 trailers, and gRPC refuses long ones."""
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 _KEEPALIVE = [("grpc.keepalive_time_ms", 30_000), ("grpc.keepalive_timeout_ms", 20_000)]
@@ -70,7 +72,7 @@ class RpcError(Exception):
         return f"{self.reason}: {self.message}"
 
     def status(self) -> status_pb2.Status:
-        """Return the error as google.rpc.Status."""
+        """Return the error as google.rpc.Status, long texts cut off."""
         details: list[Any] = [
             error_details_pb2.ErrorInfo(
                 reason=self.reason, domain=DOMAIN, metadata=dict(self.metadata)
@@ -80,7 +82,9 @@ class RpcError(Exception):
             details.append(
                 error_details_pb2.BadRequest(
                     field_violations=[
-                        error_details_pb2.BadRequest.FieldViolation(field=name, description=text)
+                        error_details_pb2.BadRequest.FieldViolation(
+                            field=_short(name), description=_short(text)
+                        )
                         for name, text in self.fields.items()
                     ]
                 )
@@ -97,8 +101,12 @@ class RpcError(Exception):
             packed.append(any_pb2.Any())
             packed[-1].Pack(detail)
         return status_pb2.Status(
-            code=code_pb2.Code.Value(self.code.name), message=self.message, details=packed
+            code=code_pb2.Code.Value(self.code.name), message=_short(self.message), details=packed
         )
+
+
+def _short(text: str) -> str:
+    return text.encode()[:MAX_TEXT_BYTES].decode(errors="ignore")
 
 
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: RpcError) -> NoReturn:

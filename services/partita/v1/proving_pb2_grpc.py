@@ -97,7 +97,8 @@ class ProvingServiceServicer:
         * INVALID_ARGUMENT `STATEMENT_LENGTH`, `BAD_INPUT`, `UNKNOWN_FORMAT`, `TOO_MANY_PARTITIONS`:
         mend the field that BadRequest names; no retry.
         * NOT_FOUND `UNKNOWN_CIRCUIT`: add the circuit or mend its name.
-        * FAILED_PRECONDITION `BLOB_MISSING`: upload the digests that ErrorInfo lists, then repeat.
+        * FAILED_PRECONDITION `BLOB_MISSING`: upload the digests that ErrorInfo lists (the first 64;
+        `missing` counts them, FindMissing tells all), then repeat.
         * FAILED_PRECONDITION `TOO_LARGE_FOR_FLEET`: no connected prover could hold it even empty.
         * RESOURCE_EXHAUSTED `QUEUE_FULL`, UNAVAILABLE `STORE_BEHIND` or `DRAINING`: repeat after
         RetryInfo.

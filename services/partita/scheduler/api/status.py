@@ -38,7 +38,8 @@ from partita.service.grpcio import RpcError, abort
 
 _Code = grpc.StatusCode
 SECOND_NS = 1_000_000_000
-MAX_LISTED_DIGESTS = 1024
+MAX_LISTED_DIGESTS = 64
+"""An error travels in HTTP/2 trailers, and gRPC refuses more than 8 KiB of them."""
 
 CLASSES: dict[type[Exception], tuple[grpc.StatusCode, str]] = {
     SchedulerError: (_Code.INTERNAL, "INTERNAL"),
@@ -144,11 +145,14 @@ def bad(field: str, text: str, reason: str = "BAD_INPUT") -> RpcError:
 
 
 def missing_blobs(digests: tuple[bytes, ...]) -> RpcError:
-    """Return BLOB_MISSING with the digests, in ErrorInfo under `sha256`, comma separated."""
+    """Return BLOB_MISSING with the first digests, in ErrorInfo under `sha256`, comma separated."""
     listed = digests[:MAX_LISTED_DIGESTS]
+    more = (
+        f" ({len(listed)} are listed; FindMissing tells all)" if len(digests) > len(listed) else ""
+    )
     return refusal(
         "BLOB_MISSING",
-        f"{len(digests)} blobs are missing: upload them, then repeat",
+        f"{len(digests)} blobs are missing: upload them, then repeat{more}",
         metadata={
             "missing": str(len(digests)),
             "sha256": ",".join(digest.hex() for digest in listed),
