@@ -260,6 +260,18 @@ def test_waiters_are_answered_when_the_outcome_is_durable_and_late_ones_at_once(
     assert world.do(ev.WaiterJoined("j", 8)) == [fx.AnswerWaiter(8, "j")]
 
 
+def test_a_partition_counts_as_done_only_when_its_proof_is_durable() -> None:
+    world = World()
+    peer = Peer(world, "gpu-0").connect()
+    world.submit("j", 2)
+    peer.sync()
+    world.store_up = False
+    peer.prove(peer.lease_of("j"))
+    assert world.core.status("j").partitions_done == 0
+    world.save()
+    assert world.core.status("j").partitions_done == 1
+
+
 def test_a_result_is_forgotten_after_its_retention_with_everything_it_had() -> None:
     world = World()
     peer = Peer(world, "gpu-0").connect()

@@ -130,7 +130,7 @@ def job_view(state: State, job: Job) -> JobView:
         priority=job.priority,
         failure=job.failure if ended else None,
         n_partitions=len(job.partitions),
-        partitions_done=job.n_proved,
+        partitions_done=sum(_durably_proved(state, part) for part in job.partitions),
         partitions_ahead=ahead,
         created_ns=job.created_ns,
         started_ns=job.started_ns,
@@ -139,6 +139,10 @@ def job_view(state: State, job: Job) -> JobView:
         expected_end_ns=None if job.outcome is not None else _expected_end(state, job, ahead),
         labels=job.labels,
     )
+
+
+def _durably_proved(state: State, part: Partition) -> bool:
+    return part.state is PartitionState.PROVED and part.proved_record <= state.durable_record
 
 
 def _expected_end(state: State, job: Job, ahead: int) -> int | None:
@@ -205,7 +209,7 @@ def _partition_view(
     state: State, part: Partition, reasons: dict[tuple[LaneKey | None, int | None], str]
 ) -> PartitionView:
     lease = part.lease
-    proved = part.state is PartitionState.PROVED and part.proved_record <= state.durable_record
+    proved = _durably_proved(state, part)
     phase, permille, prover_id = Phase.UNSPECIFIED, 0, part.prover_id if proved else ""
     waiting_for = ""
     if lease is not None:
