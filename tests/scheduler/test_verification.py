@@ -13,6 +13,7 @@ from partita.scheduler.verification import Verification
 from tests.scheduler.peer import PRODUCT, Prover, product_statement, product_witness
 
 MANIFEST = b"m" * 32
+UNFORESEEN = b"u" * 32
 
 
 def vk() -> VerifyingKey:
@@ -32,6 +33,8 @@ async def answers(requests: list[VerifyProof], loads: list[bytes]) -> dict[int, 
 
     def key(manifest: bytes) -> VerifyingKey:
         loads.append(manifest)
+        if manifest == UNFORESEEN:
+            raise RuntimeError("nobody thought of this")
         return {MANIFEST: vk()}[manifest]
 
     verification = Verification(key, take, lambda n_proofs, spent_ns: None)
@@ -70,9 +73,10 @@ async def test_a_verifier_that_cannot_work_says_unchecked_and_goes_on(prover: Pr
     found = await answers(
         [
             VerifyProof(1, "gone", b"g" * 32, statement, proof),
-            VerifyProof(2, "product", MANIFEST, statement, proof),
+            VerifyProof(2, "broken", UNFORESEEN, statement, proof),
+            VerifyProof(3, "product", MANIFEST, statement, proof),
         ],
         [],
     )
-    assert found[1].verdict is Verdict.UNCHECKED
-    assert found[2].verdict is Verdict.VALID
+    assert found[1].verdict is found[2].verdict is Verdict.UNCHECKED
+    assert found[3].verdict is Verdict.VALID

@@ -77,8 +77,14 @@ class Verification:
         try:
             verifier = self._verifier(manifest)
             verdicts = verifier.verify_batch([(r.statement, r.proof) for r in batch])
-        except (Groth16Error, LookupError, OSError, MemoryError) as error:
-            _log.error("verification.broken", manifest=manifest.hex(), error=str(error))
+        except Exception as error:  # noqa: BLE001 - each check is answered, whatever broke
+            known = isinstance(error, Groth16Error | LookupError | OSError | MemoryError)
+            _log.error(
+                "verification.broken",
+                manifest=manifest.hex(),
+                error=str(error),
+                exc_info=None if known else error,
+            )
             return [ProofChecked(r.check_id, Verdict.UNCHECKED, str(error)) for r in batch]
         return [
             ProofChecked(
