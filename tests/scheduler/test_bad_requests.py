@@ -205,6 +205,18 @@ async def test_a_foreign_page_token_is_refused(service: Running, token: str) -> 
     assert refusal.fields == ("page_token",)
 
 
+@pytest.mark.parametrize("state", [0, 6])
+async def test_a_filter_by_what_is_no_state_does_not_list_everything(
+    service: Running, state: int
+) -> None:
+    await service.submit([(2, 3)])
+    with refused(INVALID, "BAD_INPUT") as refusal:
+        await service.proving.ListJobs(
+            proving_pb2.ListJobsRequest(states=[proving_pb2.JOB_STATE_QUEUED, state])  # type: ignore[list-item]
+        )
+    assert refusal.fields == ("states[1]",)
+
+
 async def test_a_wait_over_an_hour_is_refused(service: Running) -> None:
     request = proving_pb2.GetJobRequest(job_id="x")
     request.wait.FromSeconds(3601)

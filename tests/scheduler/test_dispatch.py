@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
+from partita.service.fingerprint import STALE_FEATURE
 from partita.service.grpcio import channel_options
 from partita.v1 import (
     blobs_pb2,
@@ -54,12 +55,14 @@ async def test_the_greeting_comes_first_and_no_desired_before_the_first_actual(
 ) -> None:
     peer = service.peer()
     await service.submit([(2, 3)])
+    service.scheduler._running.stale = ("one.py",)
     async with stream(service) as call:
         await call.write(Request(hello=peer.hello()))
         first = await call.read()
         assert first.welcome.contract == 1
         assert first.welcome.epoch == service.scheduler.epoch
         assert first.welcome.beat.seconds == 5
+        assert list(first.welcome.features) == [STALE_FEATURE]
         assert len(first.welcome.catalogue_revision) == 32
         await service.until_connected("gpu-0")
         assert not (await service.prover_view("gpu-0")).desired.leases

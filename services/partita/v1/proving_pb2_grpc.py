@@ -120,7 +120,7 @@ class ProvingServiceServicer:
     def ListJobs(self, request, context):
         """Lists jobs, oldest first, without partitions. The order is stable while jobs end.
 
-        Errors: INVALID_ARGUMENT `BAD_INPUT`: the page token is not one of ours.
+        Errors: INVALID_ARGUMENT `BAD_INPUT`: the page token is not one of ours, or a state is none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -81,6 +81,8 @@ def test_a_hello_is_read_in_full() -> None:
         dispatch_pb2.Hello(
             prover_id="p",
             instance_id="i",
+            contract_min=1,
+            contract_max=2,
             features=["f"],
             fingerprint=types_pb2.Fingerprint(version="1", code_sha256=b"c" * 32, driver="d"),
             total=types_pb2.Bytes(host=9, device=10),
@@ -106,6 +108,8 @@ def test_a_hello_is_read_in_full() -> None:
         features=("f",),
         fingerprint=model.Fingerprint(version="1", code_sha256=b"c" * 32, driver="d"),
         labels=(("rack", "7"),),
+        contract_min=1,
+        contract_max=2,
     )
 
 

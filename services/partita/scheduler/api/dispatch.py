@@ -145,6 +145,7 @@ class DispatchService(dispatch_pb2_grpc.DispatchServiceServicer):
                 welcome=dispatch_pb2.Welcome(
                     epoch=self._epoch,
                     contract=CONTRACT,
+                    features=self._build.features,
                     catalogue_revision=self._catalogue.known.revision,
                     beat=duration(self._beat_ns),
                 )

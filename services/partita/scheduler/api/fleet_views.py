@@ -85,6 +85,8 @@ def _hello(hello: Hello) -> dispatch_pb2.Hello:
     return dispatch_pb2.Hello(
         prover_id=hello.prover_id,
         instance_id=hello.instance_id,
+        contract_min=hello.contract_min,
+        contract_max=hello.contract_max,
         features=hello.features,
         fingerprint=types_pb2.Fingerprint(
             version=build.version,

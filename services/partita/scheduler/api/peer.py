@@ -88,6 +88,8 @@ def hello_of(message: dispatch_pb2.Hello) -> Hello:
             (_name("hello.labels", key), _text("hello.labels", value))
             for key, value in sorted(message.labels.items())
         ),
+        contract_min=message.contract_min,
+        contract_max=message.contract_max,
     )
 
 

@@ -238,8 +238,11 @@ class ProvingService(proving_pb2_grpc.ProvingServiceServicer):
         """See the service's definition."""
         del context
         size = min(request.page_size or DEFAULT_PAGE, MAX_PAGE)
-        numbers = {int(state) for state in request.states}
-        states = frozenset(state for state in PublicState if int(state) in numbers)
+        known = {int(state): state for state in PublicState}
+        for index, number in enumerate(request.states):
+            if number not in known:
+                raise bad(f"states[{index}]", f"{int(number)} is no state of a job")
+        states = frozenset(known[number] for number in request.states)
         jobs = self._engine.core.jobs(
             after_seq=_token(request.page_token, 0),
             limit=size + 1,

@@ -247,6 +247,8 @@ class Hello:
     features: tuple[str, ...] = ()
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     labels: tuple[tuple[str, str], ...] = ()
+    contract_min: int = 0
+    contract_max: int = 0
 
 
 @dataclass(frozen=True, slots=True)
