@@ -75,6 +75,7 @@ async def run(
     Raises:
         AddressInUseError: the prover's own address is taken.
     """
+    memory.return_freed_blocks()
     if config.limit_data:
         memory.limit_data_bytes(config.total_bytes + config.memory_margin)
     backend, watchdog = _make_backend(config)
