@@ -1,8 +1,8 @@
 """Measured peak of a prover ÷ what it announces.
 
-A prover process is told to keep its one circuit's key. Idle is its resident size once the key is
-loaded and before anything was proved; the peak is its highest resident size in two jobs, less idle,
-against the peak of its offer.
+A prover process is told to keep the key of its one circuit, packed before. Idle is its resident
+size once the key is loaded and before anything was proved; the peak is its highest resident size
+in one job, less idle, against the peak of its offer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from benchmarks.processes import forget_peak, services_in, status_bytes
 from benchmarks.report import Figure, Report
 from partita.circuits.catalogue import Catalogue
 from partita.circuits.intake import CircuitSources, add_circuit
+from partita.circuits.packed import PackedKeys
 from partita.circuits.wtns import write_wtns
 from partita.circuits.zkey_writer import write_zkey
 from partita.groth16.curves import CURVES
@@ -49,8 +50,7 @@ def measure(curve: str, log_size: int) -> Figure:
                 _load_key(services.address, client)
                 idle = status_bytes(pid, "VmRSS")
                 forget_peak(pid)
-                for _ in range(2):
-                    _prove(client, witness)
+                _prove(client, witness)
                 peak = status_bytes(pid, "VmHWM")
                 announced = next(
                     int(offer.peak.host)
@@ -78,7 +78,11 @@ def _add(data_dir: Path, circuit: Mixed) -> None:
         write_zkey(file, key)
     del key
     add_circuit(
-        Catalogue(data_dir / "circuits"), _CIRCUIT, CircuitSources(zkey=path), NativeBackend()
+        Catalogue(data_dir / "circuits"),
+        _CIRCUIT,
+        CircuitSources(zkey=path),
+        NativeBackend(),
+        PackedKeys(data_dir / "packed"),
     )
     path.unlink()
 

@@ -79,7 +79,7 @@ def ratio(
     ours: tuple[str, list[float]],
     theirs: tuple[str, list[float]],
     *,
-    high: float,
+    high: float | None,
     note: str = "",
 ) -> Figure:
     """The figure of two programs that took turns: the ratio of the medians of (name, seconds)."""

@@ -1,8 +1,9 @@
 """Warm start: loading a packed key ÷ decoding the .zkey it was made from.
 
-Both end with a key resident in the native backend whose every point is known to be good: the packed
-file by its digest, the .zkey by checking curve and subgroup of each point. Files are in the page
-cache for both. A flipped byte in the packed file must be found.
+Both end with a key resident in the native backend. The packed file is taken by its digest, which
+also vouches for its points. The .zkey is decoded twice: with curve and subgroup of each point
+checked, as a file that nobody has vouched for, and without, its own digest compared instead. Files
+are in the page cache. A flipped byte in the packed file must be found.
 """
 
 from __future__ import annotations
@@ -62,10 +63,13 @@ class Key:
         """Load the .zkey; returns the seconds.
 
         Args:
-            check: look at every point.
+            check: look at every point; otherwise compare the file's digest.
         """
         start = time.perf_counter()
-        key = self._backend.load(read_zkey(str(self._path), map_file(self._path)), check=check)
+        data = map_file(self._path)
+        if not check:
+            assert hashlib.sha256(data).hexdigest() == self._source_sha256
+        key = self._backend.load(read_zkey(str(self._path), data), check=check)
         seconds = time.perf_counter() - start
         key.release()
         return seconds
@@ -93,14 +97,23 @@ def measure(curve: str, log_size: int, rounds: int) -> list[Figure]:
         ]
         found = key.notices_a_flipped_byte()
     name = f"{curve}, 2^{log_size} constraints"
-    figure = ratio(
-        name,
-        ("packed key", [triple[0] for triple in triples]),
-        (".zkey, points checked", [triple[1] for triple in triples]),
-        high=BOUND,
-    )
-    figure.rounds[".zkey, points trusted"] = [triple[2] for triple in triples]
-    return [figure, Figure(f"{name}: flipped byte found", float(found), low=1)]
+    packed = ("packed key", [triple[0] for triple in triples])
+    return [
+        ratio(
+            f"{name}, ÷ .zkey with its points checked",
+            packed,
+            (".zkey, points checked", [triple[1] for triple in triples]),
+            high=BOUND,
+        ),
+        ratio(
+            f"{name}, ÷ .zkey with its digest compared",
+            packed,
+            (".zkey, digest compared", [triple[2] for triple in triples]),
+            high=None,
+            note="no start of a prover: a process does not know that the points passed before",
+        ),
+        Figure(f"{name}, flipped byte found", float(found), low=1),
+    ]
 
 
 def main() -> None:
@@ -111,8 +124,8 @@ def main() -> None:
     Report(
         "warm_start",
         "Warm start",
-        "A packed key with its digest compared against the .zkey with its points checked, both "
-        "from the page cache into the native backend, in turns.",
+        "A packed key and the .zkey it was made from, both from the page cache into the native "
+        "backend, in turns.",
         figures,
         given.quick,
     ).save()
