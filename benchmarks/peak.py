@@ -12,19 +12,16 @@ from pathlib import Path
 
 import grpc
 
-from benchmarks.circuit import Mixed
+from benchmarks.circuit import Mixed, write_r1cs
 from benchmarks.options import options
 from benchmarks.processes import forget_peak, services_in, status_bytes
 from benchmarks.report import Figure, Report
 from partita.circuits.catalogue import Catalogue
-from partita.circuits.intake import CircuitSources, add_circuit
+from partita.circuits.intake import CircuitSources, set_up_circuit
 from partita.circuits.packed import PackedKeys
 from partita.circuits.wtns import write_wtns
-from partita.circuits.zkey_writer import write_zkey
 from partita.groth16.curves import CURVES
 from partita.groth16.keys import KeyFamily
-from partita.groth16.native import NativeBackend
-from partita.groth16.setup import ToxicWaste, set_up
 from partita.v1 import dispatch_pb2, fleet_pb2, fleet_pb2_grpc, proving_pb2
 from partita_client import Client
 
@@ -72,19 +69,15 @@ def measure(curve: str, log_size: int) -> Figure:
 
 
 def _add(data_dir: Path, circuit: Mixed) -> None:
-    path = data_dir / "circuit.zkey"
-    key = set_up(circuit.system(), KeyFamily.SNARKJS, ToxicWaste.random(circuit.curve))
-    with path.open("wb") as file:
-        write_zkey(file, key)
-    del key
-    add_circuit(
+    r1cs = data_dir / "mixed.r1cs"
+    write_r1cs(r1cs, circuit.system())
+    set_up_circuit(
         Catalogue(data_dir / "circuits"),
         _CIRCUIT,
-        CircuitSources(zkey=path),
-        NativeBackend(),
-        PackedKeys(data_dir / "packed"),
+        CircuitSources(r1cs=r1cs),
+        KeyFamily.SNARKJS,
+        packed_keys=PackedKeys(data_dir / "packed"),
     )
-    path.unlink()
 
 
 def _load_key(address: str, client: Client) -> None:
