@@ -12,7 +12,7 @@ from partita.scheduler.core.config import SECOND_NS, CoreConfig
 from partita.scheduler.core.errors import CoreBug
 from partita.scheduler.core.machine import SchedulerCore
 from partita.scheduler.core.model import NOTHING, Bytes, Outcome, PartitionState
-from partita.scheduler.core.state import State
+from partita.scheduler.core.state import Grant, State
 from partita.scheduler.core.tables import LeaseState
 from partita.scheduler.core.timers import PeerClock, Timers
 from tests.scheduler.core.world import Peer, World, manifest
@@ -129,6 +129,25 @@ def _outcome(state: State) -> None:
     state.jobs["j"].outcome = Outcome.COMPLETED
 
 
+def _granted_beyond_the_total(state: State) -> None:
+    part = state.jobs["j"].partitions[0]
+    lane = state.jobs["j"].partitions[3].lane
+    assert lane is not None
+    state.grants.append(Grant(part.key, lane, 1))
+    state.sessions[1].ledger.total = Bytes(1)
+
+
+def _overtaken(state: State) -> None:
+    waiting = state.jobs["j"].partitions[3]
+    assert waiting.lane is not None
+    priority, seq, _ = waiting.key
+    state.grants.append(Grant((priority, seq + 1, 0), waiting.lane, 1))
+
+
+def _miscounted(state: State) -> None:
+    state.open_jobs += 1
+
+
 def _no_deadline(state: State) -> None:
     state.peer_timers.disarm(("silent", "", 1))
 
@@ -136,14 +155,17 @@ def _no_deadline(state: State) -> None:
 @pytest.mark.parametrize(
     ("spoil", "invariant"),
     [
+        (_granted_beyond_the_total, "I2"),
         (_lease_charge, "I3"),
         (_under_report, "I4"),
         (_two_rights, "I5"),
         (_settled_right, "I5"),
         (_key_unwanted, "I6"),
+        (_overtaken, "I7"),
         (_lost_in_queue, "I8"),
         (_forged, "I9"),
         (_outcome, "I1"),
+        (_miscounted, "I11"),
         (_no_deadline, "I13"),
     ],
 )

@@ -5,8 +5,8 @@ charged `reserved` until its prover lists it, then what the last Actual shows; a
 charged the larger of offer and shown from wanted until absent. So the charge is never below
 the truth. Sizes are integers in bytes, host and device apart; nothing is rounded.
 
-Invariants (`check`): the stored charge is the sum of its holders'; no grant made it exceed
-the total (a report may: then nothing more is granted until it shrinks).
+Invariants: the stored charge is the sum of its holders' (`check`); no grant made it exceed the
+total (`invariants`; a report may: then nothing more is granted until it shrinks).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The invariants that tie the modules together, each checked on a state.
 
     I1   one terminal outcome per job, fixed at ENDING, never changed
-    I2   charge(session) = sum of lease charges + key charges; recomputed = stored
+    I2   charge(session) = sum of lease charges + key charges; recomputed = stored; no grant
+         makes it exceed the total
     I3   holders of charges = leases with a session and not GONE + keys not ABSENT
     I4   for every item: charge >= what the last Actual showed
     I5   exactly one lease with right per LEASED partition, none otherwise
@@ -173,6 +174,13 @@ def _check_checks(state: State) -> None:
 
 
 def _check_grants(state: State) -> None:
+    for number in {grant.session for grant in state.grants} & state.sessions.keys():
+        ledger = state.sessions[number].ledger
+        _require(
+            ledger.charged.fits(ledger.total),
+            "I2",
+            f"a grant made session {number} hold {ledger.charged} of {ledger.total}",
+        )
     if state.config.key_switch_factor == 0:
         for grant in state.grants:
             session = state.sessions.get(grant.session)
