@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from partita.circuits.circom_program import CircomProgram
     from partita.circuits.circom_run import ProgramRun, RunLimits
 
-INPUT_FORMAT: Final = "circom.json"
 _NAMES_SHOWN: Final = 12
 
 

@@ -86,7 +86,6 @@ COURIER: Final = """
       (br_if $next (i32.lt_u (local.get $wire) (local.get $count))))))
 """
 
-RECORD_BYTES: Final = 48
 _RECORD: Final = struct.Struct("<IIII32s")
 
 
