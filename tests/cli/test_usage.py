@@ -4,6 +4,7 @@ import pathlib
 
 import pytest
 
+from partita.cli.errors import report_of
 from tests.cli.conftest import Cli
 
 
@@ -116,3 +117,10 @@ async def test_no_escape_codes_off_a_terminal(cli: Cli) -> None:
     for arguments in (["--help"], ["circuits", "list"], ["config", "default"]):
         ended = await cli(*arguments)
         assert "\x1b" not in ended.out + ended.err
+
+
+@pytest.mark.parametrize(("package", "extra"), [("wasmtime", "prover"), ("apsw", "scheduler")])
+def test_a_package_of_the_other_program_is_asked_for_by_its_extra(package: str, extra: str) -> None:
+    report = report_of(ModuleNotFoundError(f"No module named {package!r}", name=package))
+    assert (report.exit_code, report.known) == (2, True)
+    assert f"pip install 'partita[{extra}]'" in report.message

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
-import threading
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import grpc
 import partita_native
@@ -15,15 +12,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from partita.circuits.catalogue import Catalogue
-from partita.circuits.snarkjs_json import read_public_json, read_verifying_key_json
 from partita.circuits.wtns import statement_of_wtns
 from partita.groth16 import native
 from partita.groth16.native import NativeBackend
 from partita.groth16.reference import ReferenceBackend
-from partita.groth16.verifier import Verifier
 from partita.prover.app import Prover
-from partita.prover.config import ProverConfig
-from partita.service.config import load
 from partita.v1 import dispatch_pb2, prover_pb2, prover_pb2_grpc, types_pb2
 from tests.prover.circuits_on_disk import (
     ONE_CONSTRAINT,
@@ -32,68 +25,24 @@ from tests.prover.circuits_on_disk import (
     add_with_broken_point,
     lease_of,
 )
-from tests.prover.peer import TIMEOUT_S, Peer, Session, serving
+from tests.prover.peer import TIMEOUT_S, serving
+from tests.prover.whole import (
+    GatedBackend,
+    config_of,
+    offered,
+    outcome,
+    prover_on,
+    proves,
+    run_file,
+    statement_of,
+    verified,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from partita.circuits.catalogue import Entry
     from partita.groth16.backend import Backend
-
-
-def config_of(peer: Peer, data_dir: Path, **fields: Any) -> ProverConfig:
-    given: dict[str, Any] = {
-        "prover_id": "p-1",
-        "schedulers": (peer.address,),
-        "listen": "127.0.0.1:0",
-        "data_dir": data_dir,
-        "memory": 8 << 30,
-        "backoff": 10**6,
-        "check_invariants": True,
-    }
-    return load(ProverConfig, {}, "test", **{**given, **fields})
-
-
-@asynccontextmanager
-async def prover_on(
-    peer: Peer, data_dir: Path, backend: Backend | None = None, **fields: Any
-) -> AsyncIterator[Prover]:
-    """A prover connected to a peer; drained with no grace at the end."""
-    config = config_of(peer, data_dir, **{"drain_grace": 0, **fields})
-    prover = Prover(config, backend or NativeBackend())
-    task = asyncio.create_task(prover.run())
-    try:
-        yield prover
-    finally:
-        prover.stop("the test is over")
-        async with asyncio.timeout(TIMEOUT_S):
-            await task
-
-
-async def offered(peer: Peer, catalogue: Path) -> Session:
-    """Welcome the prover and wait until it offers the peer's circuits."""
-    revision = peer.add_catalogue(catalogue)
-    session = await peer.session()
-    session.welcome(revision=revision)
-    await session.until(lambda s: s.hellos and len(s.hellos[-1].offers) == len(peer.circuits))
-    return session
-
-
-async def outcome(session: Session, lease_id: str = "1.1") -> dispatch_pb2.HeldLease:
-    """Wait until a lease is finished and freed."""
-    return await session.lease(lease_id, lambda x: x.phase == types_pb2.PHASE_FINISHED)
-
-
-def verified(entry: Entry, vector: Path, statement: bytes, proof: bytes) -> bool:
-    key = read_verifying_key_json("vk", (vector / "verification_key.json").read_bytes())
-    assert entry.verifying_key() == key
-    return Verifier(key).verify(statement, proof)
-
-
-def statement_of(vector: Path) -> bytes:
-    text = (vector / "public.json").read_bytes()
-    return read_public_json("public", text, curve_name="bn254")
 
 
 @pytest.mark.parametrize("backend", [NativeBackend(), ReferenceBackend()], ids=lambda b: b.name)
@@ -274,11 +223,6 @@ async def test_an_input_the_scheduler_lacks_or_changed_is_lost(tmp_path: Path) -
             assert held.failure.kind == types_pb2.FAILURE_KIND_INPUT_LOST
 
 
-def proves() -> bool:
-    """Whether this is the thread of proofs: self-tests go undisturbed."""
-    return threading.current_thread().name.startswith("device")
-
-
 class PanickingBackend(NativeBackend):
     """The native backend whose native code panics in the last stage, so many times."""
 
@@ -331,25 +275,6 @@ async def test_a_backend_that_fails_again_and_again_faults_the_prover(tmp_path: 
         session.desire(keys=(entry.manifest_sha256,))
         async with asyncio.timeout(TIMEOUT_S):
             assert await task == 70
-
-
-class GatedBackend(ReferenceBackend):
-    """The reference, which waits at the end of each proof until the test lets it go on."""
-
-    def __init__(self) -> None:
-        self.reached = threading.Semaphore(0)
-        self.gate = threading.Semaphore(0)
-
-    def lincomb(
-        self, curve: str, group: str, points: Sequence[bytes], scalars: Sequence[int]
-    ) -> bytes:
-        if proves():
-            self.reached.release()
-            self.gate.acquire()
-        return super().lincomb(curve, group, points, scalars)
-
-    def open(self) -> None:
-        self.gate.release(1000)
 
 
 async def test_a_lease_stopped_in_the_middle_is_listed_until_its_memory_is_unmapped(
@@ -484,11 +409,6 @@ async def test_a_circuit_that_left_the_catalogue_is_not_offered_any_more(tmp_pat
         Catalogue(tmp_path / "theirs").remove(ONE_CONSTRAINT.name)
         session.desire(catalogue_revision=peer.add_catalogue(tmp_path / "theirs"))
         await session.until(lambda s: not s.hellos[-1].offers)
-
-
-def run_file(data_dir: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((data_dir / "run" / "p-1.json").read_text())
-    return content
 
 
 async def health(data_dir: Path) -> int:

@@ -29,7 +29,7 @@ from partita.service.fingerprint import Fingerprint
 from partita.service.metering import BUILD_INFO
 from tests.prover.circuits_on_disk import ONE_CONSTRAINT, add, lease_of
 from tests.prover.peer import serving
-from tests.prover.test_app import outcome, prover_on, run_file
+from tests.prover.whole import outcome, prover_on, run_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from partita.service.grpcio import reason_of
 from partita.v1 import dispatch_pb2, prover_pb2, prover_pb2_grpc, types_pb2
 from tests.prover.circuits_on_disk import ONE_CONSTRAINT, add, add_with_another_b2_point, lease_of
 from tests.prover.peer import serving
-from tests.prover.test_app import GatedBackend, offered, outcome, prover_on, run_file
+from tests.prover.whole import GatedBackend, offered, outcome, prover_on, run_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -17,6 +17,9 @@ UNREACHABLE: Final = 3
 FAULT: Final = 70
 INTERRUPTED: Final = 130
 
+_EXTRAS: Final = {"apsw": "scheduler", "wasmtime": "prover"}
+"""Packages that only one program needs, and the extra that brings each."""
+
 
 class UsageError(Exception):
     """The command line or a file it names is wrong; the message says which and what to change."""
@@ -80,6 +83,10 @@ def report_of(error: BaseException) -> Report:
     if isinstance(error, OSError) and not isinstance(error, TimeoutError):
         place = f"{error.filename}: " if error.filename else ""
         return Report(WRONG, f"{place}{error.strerror or error}")
+    if isinstance(error, ModuleNotFoundError) and error.name in _EXTRAS:
+        extra = _EXTRAS[error.name]
+        text = f"{error.name} is not installed here: pip install 'partita[{extra}]'"
+        return Report(WRONG, f"{text}, or run this where a {extra} is installed")
     return _library_report(error) or Report(
         FAULT,
         _one_line(f"unexpected {type(error).__name__}: {error}"),
