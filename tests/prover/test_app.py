@@ -375,7 +375,8 @@ async def test_a_key_that_was_packed_by_its_first_load_is_offered_as_quick_to_lo
 
 async def test_the_own_port_shows_the_prover_and_its_health(tmp_path: Path) -> None:
     add(tmp_path / "theirs", ONE_CONSTRAINT)
-    async with serving() as peer, prover_on(peer, tmp_path / "mine"):
+    labels = ("zone=a", "note=x=y")
+    async with serving() as peer, prover_on(peer, tmp_path / "mine", labels=labels):
         await offered(peer, tmp_path / "theirs")
         written = run_file(tmp_path / "mine")
         async with grpc.aio.insecure_channel(written["address"]) as channel:
@@ -385,6 +386,7 @@ async def test_the_own_port_shows_the_prover_and_its_health(tmp_path: Path) -> N
         assert info.hello.prover_id == "p-1"
         assert info.hello.instance_id == written["instance_id"]
         assert [x.circuit_id for x in info.hello.offers] == [ONE_CONSTRAINT.name]
+        assert dict(info.hello.labels) == {"zone": "a", "note": "x=y"}
         assert info.scheduler_address == peer.address
         assert await health(tmp_path / "mine") == health_pb2.HealthCheckResponse.SERVING
     assert not (tmp_path / "mine" / "run" / "p-1.json").exists()

@@ -17,6 +17,7 @@ from partita.service.config import ConfigError, load
         ("backend", "cuda", "native"),
         ("memory", "64G", "write it like"),
         ("log_level", "loud", "choose one of"),
+        ("labels", ["zone"], "write it like zone=a"),
         ("synthesis_threads", 0, "greater than 0"),
         ("backof", "1s", "did you mean 'backoff'"),
     ],

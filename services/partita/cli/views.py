@@ -95,6 +95,7 @@ def prover_object(view: fleet_pb2.ProverView) -> dict[str, Any]:
         "total_bytes": _bytes(hello.total),
         "charged_bytes": _bytes(view.charged),
         "max_leases": hello.max_leases,
+        "labels": dict(hello.labels),
         "proved": view.proved,
         "failed": view.failed,
         "debits": view.debits,

@@ -262,6 +262,7 @@ class Prover:
             max_leases=config.n_leases,
             express_leases=1,
             offers=[translate.offer_message(offer) for offer in self._circuits.offers],
+            labels=dict(label.split("=", 1) for label in config.labels),
         )
 
     def _actual_message(self) -> dispatch_pb2.Actual:

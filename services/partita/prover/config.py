@@ -18,6 +18,7 @@ from partita.service.sizes import memory_limit_bytes
 
 _SECOND = 10**9
 _MARGIN_DIVISOR = 8
+_LABEL = re.compile(r"[^=]{1,64}=.{0,256}")
 _PROVER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
@@ -107,6 +108,9 @@ class ProverConfig(ProgramConfig):
         gt=0,
         description="How often the installed files are compared with those that run.",
     )
+    labels: tuple[str, ...] = Field(
+        (), max_length=16, description='Notes shown with the prover, such as ["zone=a", "rack=7"].'
+    )
     log_level: str = Field("info", description="debug, info, warning or error.")
     check_invariants: bool = Field(
         False, description="Check the core's invariants after every step; slow, for diagnosis."
@@ -131,6 +135,14 @@ class ProverConfig(ProgramConfig):
     def _check_schedulers(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if not value or not all(value):
             raise ValueError('name at least one address, such as ["127.0.0.1:9831"]')
+        return value
+
+    @field_validator("labels")
+    @classmethod
+    def _check_labels(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for label in value:
+            if _LABEL.fullmatch(label) is None:
+                raise ValueError(f"{label!r} is no label; write it like zone=a")
         return value
 
     @field_validator("log_level")

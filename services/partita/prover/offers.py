@@ -146,8 +146,10 @@ def _build(
     rows_always = bool(rows_bytes) and manifest.n_constraints < rules.check_rows_below
     largest_input = max(manifest.input_formats.values())
     witness_bytes = _ELEMENT_BYTES * manifest.n_wires
+    # A .wtns is used where it lies and is the witness as it arrives, which `need` counts.
+    beside = max((n for name, n in manifest.input_formats.items() if name != "wtns"), default=0)
     peak = max(
-        need.peak_host_bytes + largest_input,
+        need.peak_host_bytes + beside,
         *(peak_bytes(manifest, name) for name in synthesizers),
         largest_input + 2 * witness_bytes + (0 if rows_always else rows_bytes),
     )
@@ -156,7 +158,7 @@ def _build(
         manifest_sha256=manifest_sha256,
         key=Bytes(need.load_host_bytes + (rows_bytes if rows_always else 0)),
         peak=Bytes(peak),
-        after_release=Bytes(min(peak, need.after_release_host_bytes + largest_input)),
+        after_release=Bytes(min(peak, need.after_release_host_bytes + beside)),
         input_formats=tuple(synthesizers),
         load_ns=need.pack_ns + need.load_ns,
         expected_ns=need.expected_ns,

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from partita.scheduler.api.peer import actual_of, desired_message, hello_of
-from partita.scheduler.api.translate import duration, member, ns_of, timestamp
+from partita.scheduler.api.translate import duration, failure_message, member, ns_of, timestamp
 from partita.scheduler.core import model, views
 from partita.scheduler.core.model import (
     BlobRef,
     Bytes,
     Condition,
     Desired,
+    Failure,
     FailureKind,
     LeaseOrder,
     Phase,
@@ -51,6 +52,12 @@ def test_an_enumeration_has_the_numbers_of_the_wire(
 def test_times_keep_their_nanoseconds(time_ns: int) -> None:
     assert ns_of(timestamp(time_ns)) == time_ns
     assert ns_of(duration(time_ns)) == time_ns
+
+
+def test_a_failure_s_text_is_cut_by_its_bytes_and_never_inside_a_character() -> None:
+    failure = Failure(FailureKind.COMPUTE, "WHY", "ü" * 150)
+    assert failure_message(failure, 201).detail == "ü" * 100
+    assert failure_message(failure).detail == "ü" * 150
 
 
 def test_an_unknown_number_counts_as_the_unspecified_one() -> None:

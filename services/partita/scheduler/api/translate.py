@@ -23,7 +23,7 @@ from partita.service.fingerprint import Fingerprint
 from partita.v1 import proving_pb2, types_pb2
 
 MAX_FAILURES = 5
-MAX_DETAIL_CHARS = 200
+MAX_DETAIL_BYTES = 200
 """What a Job shows of each partition's failures; ListPartitions shows them all."""
 
 E = TypeVar("E", bound=IntEnum)
@@ -64,12 +64,12 @@ def bytes_message(amount: Bytes) -> types_pb2.Bytes:
     return types_pb2.Bytes(host=max(amount.host, 0), device=max(amount.device, 0))
 
 
-def failure_message(failure: Failure, max_chars: int | None = None) -> types_pb2.Failure:
-    """Return a failure, its text cut off after `max_chars`."""
+def failure_message(failure: Failure, max_bytes: int | None = None) -> types_pb2.Failure:
+    """Return a failure, its text cut off after `max_bytes` of UTF-8."""
     return types_pb2.Failure(
         kind=int(failure.kind),  # type: ignore[arg-type]
         reason=failure.reason,
-        detail=failure.detail[:max_chars],
+        detail=failure.detail.encode()[:max_bytes].decode(errors="ignore"),
         prover_id=failure.prover_id,
         attempt=failure.attempt,
         time=timestamp(failure.time_ns) if failure.time_ns else None,
@@ -138,7 +138,7 @@ def partition_message(part: PartitionView, *, results: bool) -> proving_pb2.Part
     failures = (
         [failure_message(failure) for failure in part.failures]
         if results
-        else [failure_message(f, MAX_DETAIL_CHARS) for f in part.failures[-MAX_FAILURES:]]
+        else [failure_message(f, MAX_DETAIL_BYTES) for f in part.failures[-MAX_FAILURES:]]
     )
     return proving_pb2.Partition(
         index=part.index,
