@@ -26,14 +26,18 @@ from partita.groth16.errors import MismatchError
 from partita.groth16.keys import KeyFamily, ProvingKey
 
 _PAGE_SLACK_BYTES = 2 << 20  # mappings round up to pages, huge ones where the kernel gives them
-_CHUNK_POINTS = {"g1": 1 << 19, "g2": 1 << 18}  # the extension's MSM_CHUNK
+_CHUNK_POINTS = {  # the extension's MSM_CHUNK
+    "bn254": {"g1": 1 << 19, "g2": 1 << 18},
+    "bls12-381": {"g1": 1 << 20, "g2": 1 << 19},
+}
 
 # Scratch of one sum in bytes a point: pointers and limbs of the kept terms twice (tiles, then
 # together) and, on BN254, the copies in arkworks' own form and its digits. Measured on two cores
-# with scalars of full width at 2^18 to 2^20 points (552, 709, 119, 135), plus about a tenth.
+# with scalars of full width at 2^18 and 2^20 points, freed blocks going back to the system at once
+# (`prover.memory`), the buckets below included.
 _MSM_SCRATCH = {
-    "bn254": {"g1": 610, "g2": 780},
-    "bls12-381": {"g1": 132, "g2": 150},
+    "bn254": {"g1": 428, "g2": 567},
+    "bls12-381": {"g1": 80, "g2": 128},
 }
 _BUCKETS_BYTES_PER_CORE = 6 << 20  # 2^15 buckets of 192 bytes
 
@@ -164,7 +168,7 @@ def _native(shape: CircuitShape, cores: int) -> Footprint:
     rows = SCALAR_SIZE_BYTES * shape.domain_size
     longest = max(shape.n_wires, shape.domain_size)
     scratch = max(
-        per_point * min(longest, _CHUNK_POINTS[group])
+        per_point * min(longest, _CHUNK_POINTS[shape.curve][group])
         for group, per_point in _MSM_SCRATCH[shape.curve].items()
     )
     # A small sum has small windows: its tables do not outgrow its terms.
