@@ -14,7 +14,7 @@ use crate::field::{
     Bn254Scalar, Direction, ScalarField, convert, is_below, limbs_from_be, limbs_from_le,
     limbs_to_be, limbs_to_le,
 };
-use crate::memory::try_vec;
+use crate::memory::{Mapped, try_vec};
 
 /// BN254, also known as alt_bn128 and bn128.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,29 @@ type Affine1 = ark_bn254::G1Affine;
 type Affine2 = ark_bn254::G2Affine;
 type Projective1 = ark_bn254::G1Projective;
 type Projective2 = ark_bn254::G2Projective;
+
+/// Bytes of a thread's stack, as Rust's threads have it, and what its allocator begins with.
+const THREAD_BYTES: usize = 4 << 20;
+
+/// Asks the system for what arkworks' sum of `len` points will take, and gives it back at once.
+///
+/// arkworks allocates infallibly and starts threads for each sum: where memory is refused, the
+/// process would abort. What it takes: an index a point; bases and scalars sorted by size; the
+/// signed digits of each scalar, collected from threads; buckets and threads. See `msm_signed` and
+/// `msm_bigint_wnaf` of ark-ec 0.6.
+fn require_scratch<Affine, Bucket>(len: usize) -> Result<()> {
+    let threads = rayon::current_num_threads();
+    let window_bits = if len < 32 {
+        3
+    } else {
+        len.ilog2() as usize * 69 / 100 + 2
+    };
+    let digits = (Fr::MODULUS_BIT_SIZE as usize).div_ceil(window_bits);
+    let sorted = size_of::<u64>() + size_of::<Affine>() + size_of::<BigInt<4>>();
+    let a_point = 2 * sorted + 2 * digits * size_of::<i64>();
+    let buckets = size_of::<Bucket>() << window_bits;
+    Mapped::<u8>::zeroed(len * a_point + 2 * threads * (buckets + THREAD_BYTES)).map(drop)
+}
 
 /// An element from its Montgomery limbs, which the caller knows to be reduced or will check.
 fn element(limbs: &[u64]) -> Fq {
@@ -177,6 +200,7 @@ macro_rules! ark_group {
                 bases.extend(points.iter().map(|point| $to_affine(point)));
                 let mut integers: Vec<<Fr as PrimeField>::BigInt> = try_vec(scalars.len())?;
                 integers.extend(scalars.iter().map(|limbs| BigInt(*limbs)));
+                require_scratch::<$affine, <$point as VariableBaseMSM>::Bucket>(points.len())?;
                 Ok($point::msm_bigint(&bases, &integers))
             }
         }
