@@ -6,10 +6,8 @@ import fcntl
 import hashlib
 import logging
 import os
-import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,9 +37,10 @@ from partita.groth16.verifier import Verifier
 from partita.groth16.verifying_key import VerifyingKey
 from tests.circuits.circuit_vectors import SMALL, CircuitVector, edge
 from tests.groth16.tiny_setup import product_circuit, set_up
+from tests.small_disk import small_disk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 EDGE = edge("one-constraint")
 ZKEY = EDGE.read("circuit.zkey")
@@ -290,21 +289,6 @@ def test_what_a_dead_maker_left_is_removed_and_a_live_one_s_is_not(keys: PackedK
         fcntl.flock(lock, fcntl.LOCK_EX)
         pack(keys, THREE[2])
     assert alive.exists()
-
-
-@contextmanager
-def small_disk(folder: Path, size_bytes: int) -> Iterator[None]:
-    folder.mkdir(parents=True)
-    if os.geteuid() != 0:
-        pytest.skip("needs root to mount a small tmpfs")
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", str(folder)]
-    done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"needs the right to mount a small tmpfs: {done.stderr.strip()}")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_a_full_disk_is_a_typed_error_that_names_the_path(tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +22,9 @@ from partita.groth16.verifier import Verifier
 from partita.prover.offers import Circuit, OfferRules, build_circuit
 from partita.prover.stages import ResidentKey, load_key
 from tests.prover.circuits_on_disk import ONE_CONSTRAINT, POWER_OF_TWO, VECTORS, add
+from tests.small_disk import small_disk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from partita.circuits.catalogue import Entry
 
 RULES = OfferRules("native", cores=2, check_rows_below=0)
@@ -121,29 +117,13 @@ def test_a_bellperson_key_is_packed_loaded_and_proves(tmp_path: Path, packed: Pa
     resident.release()
 
 
-@contextmanager
-def full_disk(folder: Path) -> Iterator[None]:
-    """A tmpfs of two pages."""
-    folder.mkdir(parents=True)
-    if os.geteuid() != 0:
-        pytest.skip("needs root to mount a small tmpfs")
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8192", "tmpfs", str(folder)]
-    done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"needs the right to mount a small tmpfs: {done.stderr.strip()}")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
 @pytest.mark.parametrize("family", KeyFamily, ids=lambda f: f.value)
 def test_a_full_disk_is_logged_and_the_key_is_loaded_all_the_same(
     tmp_path: Path, packed: PackedKeys, family: KeyFamily
 ) -> None:
     entry = add(tmp_path, BLS) if family is KeyFamily.SNARKJS else bellperson(tmp_path)
     circuit = offered(tmp_path, entry, packed)
-    with full_disk(packed.folder), structlog.testing.capture_logs() as logs:
+    with small_disk(packed.folder, 8192), structlog.testing.capture_logs() as logs:
         resident = load(tmp_path, circuit, packed)
     warnings = [x for x in logs if x["event"] == "key.not_packed"]
     assert [x["log_level"] for x in warnings] == ["warning"]

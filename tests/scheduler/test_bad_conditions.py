@@ -10,9 +10,7 @@ import asyncio
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +19,10 @@ import grpc
 import pytest
 
 from partita.scheduler.schema import SCHEMA_VERSION
-from partita.scheduler.store import DataDirUnusableError, StoreError
+from partita.scheduler.store import StoreError
 from partita.service.clock import Clock
 from partita.service.grpcio import AddressInUseError
+from partita.service.paths import DataDirUnusableError
 from partita.v1 import (
     blobs_pb2,
     blobs_pb2_grpc,
@@ -37,45 +36,11 @@ from tests.scheduler.peer import Prover, connected
 from tests.scheduler.processes import calling, process, ready
 from tests.scheduler.running import Running, blob_ref, refused, request_of, running, upload
 from tests.scheduler.stores import StallingStore
+from tests.small_disk import filled, read_only, small_disk
 
 COMPLETED = proving_pb2.JOB_STATE_COMPLETED
 MIB = 1 << 20
 Code = grpc.StatusCode
-
-
-@contextmanager
-def small_disk(where: Path, size_bytes: int) -> Iterator[None]:
-    """Mount an empty disk of that size over a folder."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a tmpfs needs root")
-    where.mkdir(exist_ok=True)
-    _run("mount", "-t", "tmpfs", "-o", f"size={size_bytes},mode=700", "tmpfs", str(where))
-    try:
-        yield
-    finally:
-        _run("umount", "--lazy", str(where))
-
-
-def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
-
-
-@contextmanager
-def filled(where: Path) -> Iterator[None]:
-    """Fill the disk under a folder to the last byte."""
-    path = where / "filler"
-    with path.open("wb", buffering=0) as file:
-        for size_bytes in (1 << 16, 1 << 12, 1):
-            with suppress(OSError):
-                while True:
-                    file.write(bytes(size_bytes))
-        with pytest.raises(OSError, match="No space left"):
-            file.write(b"x")
-    try:
-        yield
-    finally:
-        path.unlink()
 
 
 @pytest.fixture
@@ -159,17 +124,16 @@ async def test_a_full_disk_under_the_blobs_refuses_uploads_and_keeps_what_is_the
 async def test_a_read_only_data_directory_is_named(disk: Path, prover: Prover) -> None:
     async with running(disk, prover) as service:
         job_id = (await service.submit([(2, 3)])).job.job_id
-    _run("mount", "-o", "remount,ro", str(disk))
-    with pytest.raises(DataDirUnusableError, match="Read-only file system") as caught:
-        async with running(disk, prover):
-            pass
-    assert str(disk) in str(caught.value)
-    async with process(disk) as child:
-        _, errors = await child.communicate()
-        assert child.returncode == 2
-        assert "Read-only file system" in errors.decode()
-        assert "Traceback" not in errors.decode()
-    _run("mount", "-o", "remount,rw", str(disk))
+    with read_only(disk):
+        with pytest.raises(DataDirUnusableError, match="Read-only file system") as caught:
+            async with running(disk, prover):
+                pass
+        assert str(disk) in str(caught.value)
+        async with process(disk) as child:
+            _, errors = await child.communicate()
+            assert child.returncode == 2
+            assert "Read-only file system" in errors.decode()
+            assert "Traceback" not in errors.decode()
     async with running(disk, prover) as service:
         assert (await service.proving.GetJob(proving_pb2.GetJobRequest(job_id=job_id))).job
 

@@ -17,6 +17,7 @@ from partita.prover.config import ProverConfig
 from partita.service import logs
 from partita.service.config import ConfigError, load, read_file
 from partita.service.grpcio import AddressInUseError
+from partita.service.paths import DataDirUnusableError
 
 EXIT_USAGE = 2
 
@@ -47,7 +48,7 @@ def _main() -> int:
             print(json.dumps(value) if given.json else text, flush=True)
 
         return main(config, ready=ready)
-    except (ConfigError, AddressInUseError) as error:
+    except (ConfigError, AddressInUseError, DataDirUnusableError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_USAGE
 

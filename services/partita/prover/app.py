@@ -31,6 +31,7 @@ from partita.prover.watchdog import Watchdog
 from partita.service import logs
 from partita.service.clock import Clock
 from partita.service.fingerprint import RunningBuild
+from partita.service.paths import DataDirUnusableError
 from partita.service.probes import ProbeServer, pulse
 from partita.v1 import dispatch_pb2
 
@@ -73,7 +74,8 @@ async def run(
     """Run a prover until it shall end; returns the exit code. The arguments are those of `main`.
 
     Raises:
-        AddressInUseError: the prover's own address is taken.
+        AddressInUseError: an address of the prover is taken.
+        DataDirUnusableError: the data directory cannot be written.
     """
     memory.return_freed_blocks()
     if config.limit_data:
@@ -198,8 +200,15 @@ class Prover:
         """Serve until the prover shall end; returns the exit code. For `ready` see `main`."""
         address = self._server.bind(self._config.listen)
         await self._server.start()
-        metrics = "" if self._probes is None else self._probes.bind(self._config.metrics_listen)
-        run_file = self._write_run_file(address, metrics)
+        try:
+            metrics = "" if self._probes is None else self._probes.bind(self._config.metrics_listen)
+            run_file = self._write_run_file(address, metrics)
+        except BaseException:
+            if self._probes is not None:
+                await self._probes.stop()
+            await self._server.stop(0)
+            self._runner.close()
+            raise
         if self._probes is not None:
             self._probes.start()
         _log.info(
@@ -316,9 +325,12 @@ class Prover:
         self._link.send_hello()
 
     def _write_run_file(self, address: str, metrics: str) -> Path:
-        """Write the real address for others of this machine to find."""
+        """Write the real address for others of this machine to find.
+
+        Raises:
+            DataDirUnusableError: it cannot be written.
+        """
         folder = self._config.data_dir / "run"
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self._config.prover_id}.json"
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
         content = {
@@ -328,8 +340,14 @@ class Prover:
             "metrics_listen": metrics,
             "pid": os.getpid(),
         }
-        temporary.write_text(json.dumps(content) + "\n")
-        temporary.rename(path)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(json.dumps(content) + "\n")
+            temporary.rename(path)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink()
+            raise DataDirUnusableError(self._config.data_dir, error) from error
         return path
 
 

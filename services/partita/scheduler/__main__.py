@@ -18,13 +18,13 @@ from partita.scheduler.app import Addresses, run
 from partita.scheduler.config import SchedulerConfig
 from partita.scheduler.store import (
     DataDirInUseError,
-    DataDirUnusableError,
     StoreError,
     StoreUnreadableError,
 )
 from partita.service import logs
 from partita.service.config import ConfigError, load, read_file
 from partita.service.grpcio import AddressInUseError
+from partita.service.paths import DataDirUnusableError
 
 
 def main(arguments: list[str] | None = None) -> int:

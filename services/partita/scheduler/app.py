@@ -33,11 +33,12 @@ from partita.scheduler.core.machine import SchedulerCore
 from partita.scheduler.engine import Engine
 from partita.scheduler.metrics import SchedulerMetrics
 from partita.scheduler.sqlite import SqliteStore
-from partita.scheduler.store import DataDirLock, DataDirUnusableError, Store
+from partita.scheduler.store import DataDirLock, Store
 from partita.service import logs
 from partita.service.clock import Clock
 from partita.service.fingerprint import RunningBuild
 from partita.service.grpcio import Server
+from partita.service.paths import DataDirUnusableError
 from partita.service.probes import ProbeServer, pulse
 from partita.v1 import blobs_pb2_grpc, dispatch_pb2_grpc, fleet_pb2_grpc, proving_pb2_grpc
 
@@ -117,10 +118,7 @@ class Scheduler:
                 await scheduler._give_up()
                 raise
         except OSError as error:
-            raise DataDirUnusableError(
-                f"data_dir = {config.data_dir} cannot be used: {error.filename or ''}: "
-                f"{error.strerror}; make it writable, make room, or choose another"
-            ) from error
+            raise DataDirUnusableError(config.data_dir, error) from error
         return scheduler
 
     async def _give_up(self) -> None:

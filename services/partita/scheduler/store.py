@@ -30,10 +30,6 @@ class DataDirInUseError(Exception):
     """Another scheduler owns the data directory."""
 
 
-class DataDirUnusableError(Exception):
-    """The data directory cannot be read or written; the message names the file and says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class InputsDropped:
     """Not a record of the core: the inline inputs of a job are secrets that nobody needs now."""
