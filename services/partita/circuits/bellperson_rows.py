@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from partita.groth16.curves import SCALAR_SIZE_BYTES, curve_named
-from partita.groth16.keys import SparseMatrix
+from partita.groth16.input_rows import with_input_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from partita.groth16.keys import SparseMatrix
     from partita.groth16.r1cs import R1cs
 
 _CHUNK: Final = 1 << 18
 """Entries that are sorted at once, or one row."""
-
-_ONE: Final = (1).to_bytes(SCALAR_SIZE_BYTES, "little")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,47 +53,16 @@ def bellperson_rows(r1cs: R1cs) -> BellpersonRows:
     Args:
         r1cs: as its author wrote it, wires in the order constant, public, private.
     """
-    n_inputs = r1cs.n_public + 1
-    dictionary, one = _with_one(r1cs.dictionary)
-    matrix_a = _with_rows(r1cs.matrix_a, np.arange(n_inputs, dtype=np.uint32), one)
+    matrix_a, matrix_b, matrix_c, dictionary = with_input_rows(r1cs)
     return BellpersonRows(
         matrix_a=matrix_a,
-        matrix_b=_with_empty_rows(r1cs.matrix_b, n_inputs),
-        matrix_c=_with_empty_rows(r1cs.matrix_c, n_inputs),
+        matrix_b=matrix_b,
+        matrix_c=matrix_c,
         dictionary=dictionary,
         domain_size=1 << (matrix_a.n_rows - 1).bit_length(),
         in_a=_occurring(matrix_a, dictionary, r1cs),
         in_b=_occurring(r1cs.matrix_b, dictionary, r1cs),
     )
-
-
-def _with_one(dictionary: bytes) -> tuple[bytes, int]:
-    """The dictionary with a 1 in it, and the index of that."""
-    for at in range(0, len(dictionary), SCALAR_SIZE_BYTES):
-        if dictionary[at : at + SCALAR_SIZE_BYTES] == _ONE:
-            return dictionary, at // SCALAR_SIZE_BYTES
-    return dictionary + _ONE, len(dictionary) // SCALAR_SIZE_BYTES
-
-
-def _with_rows(
-    matrix: SparseMatrix, wires: npt.NDArray[np.uint32], coefficient: int
-) -> SparseMatrix:
-    """The matrix with one more row of one entry for each wire."""
-    first = matrix.row_ptr[-1] + np.uint64(1)
-    return SparseMatrix(
-        row_ptr=np.concatenate(
-            [matrix.row_ptr, first + np.arange(len(wires), dtype=np.uint64)]
-        ).astype(np.uint64),
-        wire=np.concatenate([matrix.wire, wires]),
-        coefficient=np.concatenate(
-            [matrix.coefficient, np.full(len(wires), coefficient, dtype=np.uint32)]
-        ),
-    )
-
-
-def _with_empty_rows(matrix: SparseMatrix, count: int) -> SparseMatrix:
-    row_ptr = np.concatenate([matrix.row_ptr, np.full(count, matrix.row_ptr[-1], dtype=np.uint64)])
-    return SparseMatrix(row_ptr, matrix.wire, matrix.coefficient)
 
 
 def _occurring(matrix: SparseMatrix, dictionary: bytes, r1cs: R1cs) -> npt.NDArray[np.bool_]:
