@@ -1,7 +1,7 @@
 """Check rules of the tree that no linter knows; exit 1 with a line for each breach.
 
 * a source file has at most 500 lines: a longer one is cut by noun;
-* no left-overs: notes to do something later belong to the issue tracker;
+* no left-overs: notes to do something later;
 * no lock file records where packages are downloaded from.
 """
 
