@@ -31,15 +31,16 @@ _CHUNK_POINTS = {  # the extension's MSM_CHUNK
     "bls12-381": {"g1": 1 << 20, "g2": 1 << 19},
 }
 
-# Scratch of one sum in bytes a point: pointers and limbs of the kept terms twice (tiles, then
-# together) and, on BN254, the copies in arkworks' own form and its digits. Measured on two cores
-# with scalars of full width at 2^18 and 2^20 points, freed blocks going back to the system at once
-# (`prover.memory`), the buckets below included.
+# Scratch of one sum, in bytes a point and in bytes a core. The first: pointers and limbs of the
+# kept terms and, on BN254, the copies in arkworks' own form and its digits. The second: buckets.
+# Fitted to sums of 2^18 to 2^20 full-width scalars on two cores, freed blocks going back to the
+# system at once (`prover.memory`).
 _MSM_SCRATCH = {
-    "bn254": {"g1": 428, "g2": 567},
-    "bls12-381": {"g1": 80, "g2": 128},
+    "bn254": {"g1": 400, "g2": 528},
+    "bls12-381": {"g1": 54, "g2": 48},
 }
-_BUCKETS_BYTES_PER_CORE = 6 << 20  # 2^15 buckets of 192 bytes
+_BUCKETS_BYTES_PER_CORE = {"g1": 4 << 20, "g2": 10 << 20}
+_PROOF_SLACK_BYTES = 12 << 20  # stacks, small blocks, what a first proof leaves: 10 MiB at most
 
 # Nanoseconds on one core: a term of a sum in G1 and G2, and an element of a transform times the
 # logarithm of its length; measured as above.
@@ -167,17 +168,17 @@ def _native(shape: CircuitShape, cores: int) -> Footprint:
     witness = SCALAR_SIZE_BYTES * shape.n_wires
     rows = SCALAR_SIZE_BYTES * shape.domain_size
     longest = max(shape.n_wires, shape.domain_size)
+    # A small sum has small windows: its tables do not outgrow its terms.
     scratch = max(
         per_point * min(longest, _CHUNK_POINTS[shape.curve][group])
+        + cores * min(_BUCKETS_BYTES_PER_CORE[group], 256 * longest)
         for group, per_point in _MSM_SCRATCH[shape.curve].items()
     )
-    # A small sum has small windows: its tables do not outgrow its terms.
-    scratch += cores * min(_BUCKETS_BYTES_PER_CORE, 256 * longest) + _PAGE_SLACK_BYTES
-    after_release = 2 * witness + rows + scratch
+    after_release = 2 * witness + rows + scratch + _PROOF_SLACK_BYTES
     return Footprint(
         key_host_bytes=key,
         load_host_bytes=key + shape.matrices_size_bytes,
-        peak_host_bytes=max(2 * witness + 3 * rows + _PAGE_SLACK_BYTES, after_release),
+        peak_host_bytes=max(2 * witness + 3 * rows + _PROOF_SLACK_BYTES, after_release),
         after_release_host_bytes=after_release,
         load_ns=_LOAD_NS_PER_BYTE * key,
         pack_ns=_pack_ns(shape, cores),
