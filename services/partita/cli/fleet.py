@@ -6,7 +6,7 @@ With a verb it steers one prover: cordon, uncordon, drain, quarantine, release.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -53,69 +53,32 @@ def _show(scheduler: str | None, data_dir: Path | None, *, as_json: bool) -> Non
     show(as_json, {**fleet_object(snapshot), "builds": builds}, *parts)
 
 
-@app.command()
-def cordon(
-    context: typer.Context,
-    prover: ProverArgument,
-    reason: ReasonOption = "",
-    scheduler: SchedulerOption = None,
-    data_dir: DataDirOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Let a prover finish what it holds and take nothing new."""
-    _set(context, prover, scheduler, data_dir, as_json, reason, mode="cordoned")
+_VERBS: Final = {
+    "cordon": ("Let a prover finish what it holds and take nothing new.", {"mode": "cordoned"}),
+    "uncordon": ("Let a cordoned or drained prover take leases again.", {"mode": "active"}),
+    "drain": ("Let a prover finish or hand back what it holds.", {"mode": "drained"}),
+    "quarantine": ("Give a prover no work until it is released.", {"trust": "quarantined"}),
+    "release": ("Trust a quarantined prover again; its score starts anew.", {"trust": "trusted"}),
+}
+"""Each verb: its help, and what it sets."""
 
 
-@app.command()
-def uncordon(
-    context: typer.Context,
-    prover: ProverArgument,
-    reason: ReasonOption = "",
-    scheduler: SchedulerOption = None,
-    data_dir: DataDirOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Let a cordoned or drained prover take leases again."""
-    _set(context, prover, scheduler, data_dir, as_json, reason, mode="active")
+def _add_verb(verb: str, text: str, change: dict[str, str]) -> None:
+    def command(
+        context: typer.Context,
+        prover: ProverArgument,
+        reason: ReasonOption = "",
+        scheduler: SchedulerOption = None,
+        data_dir: DataDirOption = None,
+        as_json: JsonFlag = False,
+    ) -> None:
+        _set(context, prover, scheduler, data_dir, as_json, reason, **change)
+
+    app.command(verb, help=text)(command)
 
 
-@app.command()
-def drain(
-    context: typer.Context,
-    prover: ProverArgument,
-    reason: ReasonOption = "",
-    scheduler: SchedulerOption = None,
-    data_dir: DataDirOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Let a prover finish or hand back what it holds."""
-    _set(context, prover, scheduler, data_dir, as_json, reason, mode="drained")
-
-
-@app.command()
-def quarantine(
-    context: typer.Context,
-    prover: ProverArgument,
-    reason: ReasonOption = "",
-    scheduler: SchedulerOption = None,
-    data_dir: DataDirOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Give a prover no work until it is released."""
-    _set(context, prover, scheduler, data_dir, as_json, reason, trust="quarantined")
-
-
-@app.command()
-def release(
-    context: typer.Context,
-    prover: ProverArgument,
-    reason: ReasonOption = "",
-    scheduler: SchedulerOption = None,
-    data_dir: DataDirOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Trust a quarantined prover again; its score starts anew."""
-    _set(context, prover, scheduler, data_dir, as_json, reason, trust="trusted")
+for _verb, (_text, _change) in _VERBS.items():
+    _add_verb(_verb, _text, _change)
 
 
 def _set(

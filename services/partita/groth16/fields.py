@@ -140,9 +140,9 @@ class PrimeField(Field[int]):
         return pow(x, -1, self.modulus)
 
     def sqrt(self, x: int) -> int | None:
-        """A square root, or None for a non-residue; NotImplementedError unless p = 3 (mod 4)."""
+        """A square root, or None for a non-residue; ValueError unless p = 3 (mod 4)."""
         if self.modulus % 4 != 3:
-            raise NotImplementedError("square roots are needed in base fields only")
+            raise ValueError("square roots are taken in base fields only: p = 3 (mod 4)")
         root = pow(x, (self.modulus + 1) // 4, self.modulus)
         return root if root * root % self.modulus == x else None
 
