@@ -116,6 +116,19 @@ def test_a_witness_of_another_circuit_with_as_many_wires_is_told_the_row(
     assert said.startswith("UNSATISFIED")
 
 
+def flipped(data: bytes, at: int) -> bytes:
+    changed = bytearray(data)
+    changed[at] ^= 1
+    return bytes(changed)
+
+
+def test_a_witness_with_a_flipped_bit_in_a_value_is_told_the_row(cluster: Cluster) -> None:
+    data = (PRODUCT / "witness.wtns").read_bytes()
+    said = failure_of(cluster, "product", flipped(data, len(data) - 32), "wtns")
+    assert said.startswith("UNSATISFIED")
+    assert "row 0 of 1" in said
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -123,6 +136,7 @@ def test_a_witness_of_another_circuit_with_as_many_wires_is_told_the_row(
         pytest.param(lambda data: data[:20], id="cut to its head"),
         pytest.param(lambda data: data + b"\0", id="extended"),
         pytest.param(lambda data: b"x" + data[1:], id="wrong magic"),
+        pytest.param(lambda data: flipped(data, 30), id="a bit of the prime flipped"),
         pytest.param(lambda data: b"", id="empty"),
     ],
 )
