@@ -21,10 +21,13 @@ class FailingStore:
     def open(self, now_s: int) -> Restored:
         return self._store.open(now_s)
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Sequence[Change]) -> bool:
         if self.away.is_set():
             raise StoreError("the disk is away")
-        self._store.apply(changes)
+        return self._store.apply(changes)
+
+    def scrub(self) -> None:
+        self._store.scrub()
 
     def close(self) -> None:
         self._store.close()
@@ -42,11 +45,14 @@ class StallingStore:
     def open(self, now_s: int) -> Restored:
         return self._store.open(now_s)
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Sequence[Change]) -> bool:
         if not self.goes_on.is_set():
             self.waits.set()
             self.goes_on.wait()
-        self._store.apply(changes)
+        return self._store.apply(changes)
+
+    def scrub(self) -> None:
+        self._store.scrub()
 
     def close(self) -> None:
         self._store.close()

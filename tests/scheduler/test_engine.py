@@ -29,7 +29,7 @@ AGAIN = Restored(epoch=1)
 class FaultyStore(SqliteStore):
     """A store with a fault of its own: not the disk's, so no StoreError."""
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Sequence[Change]) -> bool:
         raise TypeError(f"{len(changes)} changes cannot be written")
 
 

@@ -156,26 +156,31 @@ def test_each_opening_has_a_greater_epoch_not_below_the_wall_clock(path: Path) -
     assert epochs == [1000, 1001, 1002, 2000]
 
 
-@pytest.mark.parametrize("how", ["dropped", "forgotten", "restored"])
+@pytest.mark.parametrize("how", ["dropped", "forgotten", "closed", "restored"])
 def test_an_input_that_is_no_longer_needed_leaves_no_trace_on_the_disk(
     path: Path, how: str
 ) -> None:
     store = opened(path)
     store.apply([ACCEPTED])
-    assert SECRET in _everything(path)
+    assert SECRET in everything(path)
     if how == "dropped":
-        store.apply([InputsDropped("j1")])
+        assert store.apply([InputsDropped("j1")])
+        store.scrub()
     elif how == "forgotten":
-        store.apply([JobForgotten("j1")])
+        assert store.apply([JobForgotten("j1")])
+        store.scrub()
+    elif how == "closed":
+        store.apply([InputsDropped("j1")])
+        store.close()
     else:
         store.apply([ENDED])
         store.close()
         store = opened(path)
-    assert SECRET not in _everything(path)
+    assert SECRET not in everything(path)
     store.close()
 
 
-def _everything(path: Path) -> bytes:
+def everything(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in path.parent.iterdir())
 
 

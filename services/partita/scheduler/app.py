@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from partita.scheduler import collector
 from partita.scheduler.api.blobs import ClientBlobService, ProverBlobService
 from partita.scheduler.api.dispatch import DispatchService
 from partita.scheduler.api.fleet import FleetService, ProverFleetService
@@ -59,6 +60,7 @@ PROVER_SERVICES = (
     "partita.v1.FleetService",
 )
 _EXPIRE_INTERVAL_S = 10.0
+_COLLECT_INTERVAL_S = 900.0
 _PULSE_S = 0.5
 
 _log = logs.get("scheduler")
@@ -328,8 +330,13 @@ async def run(config: SchedulerConfig, ready: Callable[[Addresses], None]) -> in
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told)
     scheduler = await Scheduler.start(config)
-    ready(scheduler.addresses)
-    return await serve(scheduler, stopping)
+    collector.settle()
+    collecting = asyncio.create_task(collector.collect(_COLLECT_INTERVAL_S))
+    try:
+        ready(scheduler.addresses)
+        return await serve(scheduler, stopping)
+    finally:
+        collecting.cancel()
 
 
 async def serve(scheduler: Scheduler, stopping: asyncio.Event) -> int:

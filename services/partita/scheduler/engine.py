@@ -361,7 +361,7 @@ class Engine:
         """
         self._refuse_if_broken()
         self.run_now()
-        self.core.status(job_id)
+        self.core.must_know(job_id)
         self._last_number += 1
         number = self._last_number
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

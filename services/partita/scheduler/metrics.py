@@ -187,12 +187,9 @@ class SchedulerMetrics:
 
     def _report(self, event: SessionReported, now_ns: int) -> frozenset[str]:
         actual = event.actual
-        listed = frozenset(lease.lease_id for lease in actual.leases)
-        if self._granted:
-            for lease_id in listed:
-                granted_ns = self._granted.pop(lease_id, None)
-                if granted_ns is not None:
-                    self._observe("first_report_seconds", now_ns - granted_ns)
+        listed = frozenset([lease.lease_id for lease in actual.leases])
+        for lease_id in listed & self._granted.keys():
+            self._observe("first_report_seconds", now_ns - self._granted.pop(lease_id))
         before = self._keys.get(event.session)
         after = {key.manifest_sha256: key.state for key in actual.keys}
         if before != after:

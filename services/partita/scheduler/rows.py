@@ -54,8 +54,7 @@ PROVER_COLUMNS = (
 PIN_COLUMNS = "manifest_sha256, prover_id, pinned"
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def _failure_out(failure: Failure) -> list[object]:

@@ -1,16 +1,17 @@
 """The store on SQLite: one file, one connection, one writer.
 
-WAL with synchronous=FULL: a batch is durable when `apply` returns. secure_delete=ON and a
-truncated log after inputs were deleted: a secret input leaves no trace in the file. What a column
-holds is written in `rows`; strict tables refuse a value of another type.
+WAL with synchronous=FULL: a batch is durable when `apply` returns. secure_delete=ON and a log that
+`scrub` truncates after inputs were deleted: a secret input leaves no trace in the files. What a
+column holds is written in `rows`; strict tables refuse a value of another type.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 import apsw
 
@@ -36,15 +37,18 @@ from partita.service import logs
 _log = logs.get("store")
 
 
-def _upsert(table: str, columns: str) -> str:
-    marks = ", ".join("?" for _ in columns.split(","))
-    return f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"
+_T = TypeVar("_T")
+_Rare = ProverRecord | ProversForgotten | PinRecord | ClockMark | JobForgotten | InputsDropped
+_ROWS_AT_ONCE = 200
+"""Keeps a statement within SQLite's 32,766 variables, and short enough to be parsed quickly."""
 
 
-_PUT_JOB = _upsert("jobs", rows.JOB_COLUMNS)
-_PUT_INPUT = _upsert("inputs", rows.INPUT_COLUMNS)
-_PUT_PARTITION = _upsert("partitions", rows.PARTITION_COLUMNS)
-_PUT_LEASE = _upsert("leases", rows.LEASE_COLUMNS)
+def _upsert(table: str, columns: str, n_rows: int = 1) -> str:
+    marks = ", ".join("?" * (columns.count(",") + 1))
+    values = ", ".join([f"({marks})"] * n_rows)
+    return f"INSERT OR REPLACE INTO {table} ({columns}) VALUES {values}"
+
+
 _PUT_PROVER = _upsert("provers", rows.PROVER_COLUMNS)
 _PUT_PIN = _upsert("pins", rows.PIN_COLUMNS)
 _PUT_MARK = _upsert("marks", "name, value")
@@ -97,17 +101,26 @@ class SqliteStore:
             connection.execute(f"PRAGMA {pragma}").fetchall()
         return connection
 
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Sequence[Change]) -> bool:
         """See `Store.apply`."""
         if self._connection is None:
             raise StoreError(f"{self._path} is closed")
-        secrets_went = False
+        batch = _Batch(self._connection)
         try:
-            with self._connection as connection:
+            with self._connection:
                 for change in changes:
-                    secrets_went |= _apply(connection, change)
-            if secrets_went:
-                _truncate_log(self._connection)
+                    batch.add(change)
+                batch.write()
+        except apsw.Error as error:
+            raise StoreError(f"{self._path}: {error}") from error
+        return batch.dropped_inputs
+
+    def scrub(self) -> None:
+        """See `Store.scrub`."""
+        if self._connection is None:
+            raise StoreError(f"{self._path} is closed")
+        try:
+            _truncate_log(self._connection)
         except apsw.Error as error:
             raise StoreError(f"{self._path}: {error}") from error
 
@@ -163,49 +176,96 @@ def _read(connection: apsw.Connection, now_s: int) -> Restored:
     )
 
 
-def _apply(connection: apsw.Connection, change: Change) -> bool:
-    """Write one change; tell whether inputs were deleted."""
-    match change:
-        case PartitionRecord():
-            connection.execute(_PUT_PARTITION, rows.partition_row(change))
-        case LeaseRecord():
-            connection.execute(_PUT_LEASE, rows.lease_row(change))
-        case LeaseEnded():
-            connection.execute("DELETE FROM leases WHERE lease_id = ?", (change.lease_id,))
-        case JobRecord():
-            connection.execute(_PUT_JOB, rows.job_row(change))
-        case JobAccepted():
-            connection.execute(_PUT_JOB, rows.job_row(change.job))
-            connection.executemany(
-                _PUT_INPUT,
-                (
-                    rows.input_row(change.job.job_id, index, spec)
-                    for index, spec in enumerate(change.partitions)
-                ),
-            )
-        case ProverRecord():
-            connection.execute(_PUT_PROVER, rows.prover_row(change))
-        case ProversForgotten():
-            connection.executemany(
-                "DELETE FROM provers WHERE prover_id = ?",
-                ((prover_id,) for prover_id in change.prover_ids),
-            )
-        case PinRecord(pinned=None):
-            connection.execute(
-                "DELETE FROM pins WHERE manifest_sha256 = ? AND prover_id = ?",
-                (change.manifest_sha256, change.prover_id),
-            )
-        case PinRecord():
-            connection.execute(_PUT_PIN, rows.pin_row(change))
-        case ClockMark():
-            connection.execute(_PUT_MARK, ("clock", change.now_ns))
-        case JobForgotten():
-            for table in ("jobs", "inputs", "partitions"):
-                connection.execute(f"DELETE FROM {table} WHERE job_id = ?", (change.job_id,))
-            return True
-        case InputsDropped():
-            connection.execute(_DROP_INLINE, (change.job_id,))
-            return connection.changes() > 0
-        case _:
-            assert_never(change)
-    return False
+class _Batch:
+    """Changes of one transaction, put together: of each row only what it becomes in the end.
+
+    Few long statements instead of many short ones: each step of SQLite is a wait for Python's
+    interpreter lock, and while the event loop is busy that takes milliseconds.
+    """
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._jobs: dict[str, rows.Row] = {}
+        self._inputs: list[rows.Row] = []
+        self._partitions: dict[tuple[str, int], rows.Row] = {}
+        self._leases: dict[str, rows.Row] = {}
+        self._ended_leases: dict[str, None] = {}
+        self.dropped_inputs = False
+        """Whether inputs were deleted."""
+
+    def add(self, change: Change) -> None:
+        """Take one change."""
+        match change:
+            case PartitionRecord():
+                self._partitions[change.job_id, change.index] = rows.partition_row(change)
+            case LeaseRecord():
+                self._ended_leases.pop(change.lease_id, None)
+                self._leases[change.lease_id] = rows.lease_row(change)
+            case LeaseEnded():
+                self._leases.pop(change.lease_id, None)
+                self._ended_leases[change.lease_id] = None
+            case JobRecord():
+                self._jobs[change.job_id] = rows.job_row(change)
+            case JobAccepted():
+                job_id = change.job.job_id
+                self._jobs[job_id] = rows.job_row(change.job)
+                self._inputs += (
+                    rows.input_row(job_id, i, spec) for i, spec in enumerate(change.partitions)
+                )
+            case _:
+                self._apply(change)
+
+    def _apply(self, change: _Rare) -> None:
+        """Write one change of a kind that is rare; all that came before it is written first."""
+        self.write()
+        execute = self._connection.execute
+        match change:
+            case ProverRecord():
+                execute(_PUT_PROVER, rows.prover_row(change))
+            case ProversForgotten():
+                self._delete("provers", "prover_id", change.prover_ids)
+            case PinRecord(pinned=None):
+                execute(
+                    "DELETE FROM pins WHERE manifest_sha256 = ? AND prover_id = ?",
+                    (change.manifest_sha256, change.prover_id),
+                )
+            case PinRecord():
+                execute(_PUT_PIN, rows.pin_row(change))
+            case ClockMark():
+                execute(_PUT_MARK, ("clock", change.now_ns))
+            case JobForgotten():
+                for table in ("jobs", "inputs", "partitions"):
+                    execute(f"DELETE FROM {table} WHERE job_id = ?", (change.job_id,))
+                self.dropped_inputs = True
+            case InputsDropped():
+                execute(_DROP_INLINE, (change.job_id,))
+                self.dropped_inputs |= self._connection.changes() > 0
+            case _:
+                assert_never(change)
+
+    def write(self) -> None:
+        """Write what was put together."""
+        self._put("jobs", rows.JOB_COLUMNS, self._jobs.values())
+        self._put("inputs", rows.INPUT_COLUMNS, self._inputs)
+        self._put("partitions", rows.PARTITION_COLUMNS, self._partitions.values())
+        self._put("leases", rows.LEASE_COLUMNS, self._leases.values())
+        self._delete("leases", "lease_id", self._ended_leases)
+        for table in (self._jobs, self._inputs, self._partitions, self._leases):
+            table.clear()
+        self._ended_leases.clear()
+
+    def _put(self, table: str, columns: str, found: Iterable[rows.Row]) -> None:
+        for some in _some_at_once(found):
+            values = [value for row in some for value in row]
+            self._connection.execute(_upsert(table, columns, len(some)), values)
+
+    def _delete(self, table: str, key: str, found: Iterable[str]) -> None:
+        for some in _some_at_once(found):
+            marks = ", ".join("?" * len(some))
+            self._connection.execute(f"DELETE FROM {table} WHERE {key} IN ({marks})", some)
+
+
+def _some_at_once(found: Iterable[_T]) -> Iterator[tuple[_T, ...]]:
+    rest = iter(found)
+    while some := tuple(islice(rest, _ROWS_AT_ONCE)):
+        yield some

@@ -55,11 +55,19 @@ class Store(Protocol):
         """
         ...
 
-    def apply(self, changes: Sequence[Change]) -> None:
-        """Make all changes durable, in order, or none.
+    def apply(self, changes: Sequence[Change]) -> bool:
+        """Make all changes durable, in order, or none; tell whether inputs were deleted.
 
         Raises:
             StoreError: none is durable.
+        """
+        ...
+
+    def scrub(self) -> None:
+        """Leave no trace of inputs that were deleted; costs as much as several `apply`.
+
+        Raises:
+            StoreError: it cannot be done now.
         """
         ...
 

@@ -4,6 +4,9 @@ While a transaction runs in the writer's thread the next one gathers. A failure 
 same changes until it succeeds, so a store that is away for a while loses nothing; the core refuses
 submissions once too much is unsaved. Any other error than the store's own is a fault of ours:
 nobody would ever be answered again, so it is told.
+
+What was deleted is scrubbed a little later, for many batches at once: a scrub costs more than a
+batch, and whoever waits for the next one would pay for it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from partita.scheduler.store import Change, Store, StoreError
 from partita.service import logs
+
+SCRUB_AFTER_S = 5.0
+"""How long a trace of deleted inputs may stay; the end of the store leaves none."""
 
 _log = logs.get("store")
 
@@ -48,6 +54,8 @@ class Writer:
         self._told = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
         self._worker: asyncio.Task[None] | None = None
+        self._scrubs: asyncio.TimerHandle | None = None
+        self._scrub_is_due = False
         self.failures = 0
         """Transactions in a row that failed; 0 while the store works."""
 
@@ -61,18 +69,47 @@ class Writer:
         self._waiting.extend(changes)
         if last is not None:
             self._last = last
-        if self._waiting and self._worker is None:
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if (self._waiting or self._scrub_is_due) and self._worker is None:
             self._worker = asyncio.create_task(self._work())
+
+    def _scrub_soon(self) -> None:
+        if self._scrubs is None:
+            loop = asyncio.get_running_loop()
+            self._scrubs = loop.call_later(SCRUB_AFTER_S, self._time_to_scrub)
+
+    def _time_to_scrub(self) -> None:
+        self._scrubs = None
+        self._scrub_is_due = True
+        self._go_on()
+
+    async def _scrub(self) -> bool:
+        """Tell whether the work may go on."""
+        self._scrub_is_due = False
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._store.scrub)
+        except StoreError as error:
+            _log.error("store.unscrubbed", error=str(error))
+            self._scrub_soon()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must be told
+            self._broken(error)
+            return False
+        return True
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
-        while self._waiting:
+        while self._waiting or self._scrub_is_due:
+            if self._scrub_is_due and not await self._scrub():
+                return
             batch, self._waiting = self._waiting, []
             last = self._last
-            while True:
+            while batch:
                 began_ns = time.monotonic_ns()
                 try:
-                    await loop.run_in_executor(self._thread, self._store.apply, batch)
+                    if await loop.run_in_executor(self._thread, self._store.apply, batch):
+                        self._scrub_soon()
                     self._committed(time.monotonic_ns() - began_ns)
                     break
                 except StoreError as error:
@@ -100,5 +137,7 @@ class Writer:
             if not done:
                 worker.cancel()
                 await asyncio.wait({worker})
+        if self._scrubs is not None:
+            self._scrubs.cancel()
         self._thread.shutdown()
         return done

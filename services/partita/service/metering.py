@@ -74,6 +74,9 @@ class Meter:
         self._gauges: dict[str, Gauge] = {}
         self._histograms: dict[str, Histogram] = {}
         self._totals: dict[str, float] = {}
+        self._counted: dict[tuple[str, ...], Counter] = {}
+        self._observed: dict[tuple[str, ...], Histogram] = {}
+        """Series that were used, by name and labels: finding one in its metric costs more."""
         for spec in (BUILD_INFO, *specs):
             self._add(spec)
         ProcessCollector(registry=self._registry)
@@ -100,8 +103,11 @@ class Meter:
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Add to a counter."""
-        counter = self._counters[name]
-        (counter.labels(*labels) if labels else counter).inc(by)
+        series = self._counted.get((name, *labels))
+        if series is None:
+            counter = self._counters[name]
+            series = self._counted[name, *labels] = counter.labels(*labels) if labels else counter
+        series.inc(by)
 
     def advance(self, name: str, total: float) -> None:
         """Bring a counter without labels to a total that somebody else keeps."""
@@ -122,8 +128,11 @@ class Meter:
 
     def observe(self, name: str, value: float, *labels: str) -> None:
         """Add a value to a histogram."""
-        histogram = self._histograms[name]
-        (histogram.labels(*labels) if labels else histogram).observe(value)
+        series = self._observed.get((name, *labels))
+        if series is None:
+            whole = self._histograms[name]
+            series = self._observed[name, *labels] = whole.labels(*labels) if labels else whole
+        series.observe(value)
 
     def exposition(self) -> bytes:
         """Return everything in Prometheus' text format."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any
 
 import pytest
 
-from partita.scheduler.api.peer import actual_of, desired_message, hello_of
+from partita.scheduler.api.peer import DesiredWriter, actual_of, desired_message, hello_of
 from partita.scheduler.api.translate import duration, failure_message, member, ns_of, timestamp
 from partita.scheduler.core import model, views
 from partita.scheduler.core.model import (
@@ -171,9 +172,9 @@ def test_an_actual_is_read_in_full() -> None:
     )
 
 
-def test_a_desired_is_written_in_full_and_shown_without_inputs() -> None:
-    order = LeaseOrder(
-        lease_id="1.1",
+def _order(lease_id: str) -> LeaseOrder:
+    return LeaseOrder(
+        lease_id=lease_id,
         job_id="j",
         partition_index=2,
         attempt=3,
@@ -189,8 +190,12 @@ def test_a_desired_is_written_in_full_and_shown_without_inputs() -> None:
         statement_sha256=b"s" * 32,
         inline=b"data",
     )
+
+
+def test_a_desired_is_written_in_full_and_shown_without_inputs() -> None:
+    order = _order("1.1")
     desired = Desired(9, 10, (order,), (b"k" * 32,), drain=True, catalogue_revision=b"r" * 32)
-    message = desired_message(desired)
+    message = DesiredWriter().message(desired)
     (lease,) = message.leases
     assert (message.epoch, message.revision, message.drain) == (9, 10, True)
     assert (list(message.keys), message.catalogue_revision) == ([b"k" * 32], b"r" * 32)
@@ -203,4 +208,19 @@ def test_a_desired_is_written_in_full_and_shown_without_inputs() -> None:
         5,
     )
     assert ns_of(lease.timeout) == 8
-    assert desired_message(desired, inputs=False).leases[0].inline == b""
+    assert desired_message(desired).leases[0].inline == b""
+
+
+def test_a_lease_that_changed_is_told_anew_and_only_it() -> None:
+    orders = [_order(name) for name in ("1.1", "1.2")]
+    writer = DesiredWriter()
+    first = writer.message(Desired(9, 1, tuple(orders), (), drain=False, catalogue_revision=b""))
+    orders[0] = replace(orders[0], priority=Priority.HIGH, inline=None)
+    second = writer.message(Desired(9, 2, tuple(orders), (), drain=False, catalogue_revision=b""))
+    assert (second.leases[0].priority, second.leases[0].inline) == (
+        types_pb2.PRIORITY_HIGH,
+        b"",
+    )
+    assert second.leases[1] == first.leases[1]
+    last = writer.message(Desired(9, 3, (), (), drain=False, catalogue_revision=b""))
+    assert not last.leases

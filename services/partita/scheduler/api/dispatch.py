@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 
-from partita.scheduler.api.peer import CONTRACT, ActualReader, desired_message, hello_of, negotiate
+from partita.scheduler.api.peer import CONTRACT, ActualReader, DesiredWriter, hello_of, negotiate
 from partita.scheduler.api.status import REASONS, bad, refusal
 from partita.scheduler.api.translate import duration
 from partita.scheduler.catalogue import CatalogueWatcher
@@ -206,9 +206,10 @@ def _other_contract(hello: dispatch_pb2.Hello) -> str:
 
 
 async def _write(link: Link, context: Context) -> None:
+    desireds = DesiredWriter()
     while True:
-        desired = await link.next_desired()
-        await context.write(dispatch_pb2.WorkResponse(desired=desired_message(desired)))
+        desired = desireds.message(await link.next_desired())
+        await context.write(dispatch_pb2.WorkResponse(desired=desired))
 
 
 def _other_build(prover_id: str, found: list[Difference]) -> RpcError:

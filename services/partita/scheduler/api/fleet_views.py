@@ -53,7 +53,7 @@ def prover_message(prover: ProverView) -> fleet_pb2.ProverView:
     return fleet_pb2.ProverView(
         hello=hello,
         actual=None if prover.actual is None else _actual(prover.actual),
-        desired=None if prover.desired is None else desired_message(prover.desired, inputs=False),
+        desired=None if prover.desired is None else desired_message(prover.desired),
         mode=int(prover.mode),  # type: ignore[arg-type]
         trust=int(prover.trust),  # type: ignore[arg-type]
         reason=_why(prover),

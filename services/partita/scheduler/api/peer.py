@@ -155,12 +155,38 @@ def actual_of(
     )
 
 
-def desired_message(desired: Desired, *, inputs: bool = True) -> dispatch_pb2.Desired:
-    """Return a Desired; without inline inputs unless `inputs`."""
+class DesiredWriter:
+    """Writes the Desireds of one stream. A lease that a later one repeats is not translated again.
+
+    Holds the leases of the last Desired, nothing more.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[LeaseOrder, dispatch_pb2.Lease]] = {}
+
+    def message(self, desired: Desired) -> dispatch_pb2.Desired:
+        """Return a Desired."""
+        before, self._last = self._last, {}
+        leases = []
+        for order in desired.leases:
+            known = before.get(order.lease_id)
+            if known is None or known[0] is not order:
+                known = (order, _lease(order, inputs=True))
+            self._last[order.lease_id] = known
+            leases.append(known[1])
+        return _desired(desired, leases)
+
+
+def desired_message(desired: Desired) -> dispatch_pb2.Desired:
+    """Return a Desired for others than its prover: without inline inputs."""
+    return _desired(desired, [_lease(order, inputs=False) for order in desired.leases])
+
+
+def _desired(desired: Desired, leases: list[dispatch_pb2.Lease]) -> dispatch_pb2.Desired:
     return dispatch_pb2.Desired(
         epoch=desired.epoch,
         revision=desired.revision,
-        leases=[_lease(order, inputs=inputs) for order in desired.leases],
+        leases=leases,
         keys=desired.keys,
         drain=desired.drain,
         catalogue_revision=desired.catalogue_revision,

@@ -109,7 +109,8 @@ def pinned_bytes(session: Session, beside: bytes, *, to_come: bool = False) -> B
 
 def usable_total(session: Session, offer: CircuitOffer) -> Bytes:
     """Return what a circuit may take of an empty session."""
-    return session.hello.total - session.stuck - pinned_bytes(session, offer.manifest_sha256)
+    usable = session.hello.total - session.stuck
+    return usable - pinned_bytes(session, offer.manifest_sha256) if session.pinned else usable
 
 
 def room_for(session: Session, offer: CircuitOffer) -> Bytes:
@@ -121,8 +122,8 @@ def room_for(session: Session, offer: CircuitOffer) -> Bytes:
 
 def could_hold(state: State, session: Session, offer: CircuitOffer) -> bool:
     """Tell whether the session, were it empty, could hold key and working set."""
-    need = offer.key + peak_of(state, session, offer)
-    return need.fits(usable_total(session, offer))
+    key, peak, usable = offer.key, peak_of(state, session, offer), usable_total(session, offer)
+    return key.host + peak.host <= usable.host and key.device + peak.device <= usable.device
 
 
 def accepts(state: State, session: Session, lane: LaneKey) -> bool:

@@ -59,7 +59,8 @@ def proved(state: State, lease: Lease, outcome: Proved) -> None:
         proof=outcome.proof,
         statement=statement,
         statement_source=source,
-        timings=replace(outcome.timings, queue_ns=max(lease.granted_ns - part.queued_ns, 0)),
+        timings=outcome.timings,
+        queue_ns=max(lease.granted_ns - part.queued_ns, 0),
         started_ns=state.now_ns,
     )
     state.next_check += 1
@@ -174,6 +175,7 @@ def _fill(state: State, check: Check, part: Partition) -> None:
     part.proved_ns = state.now_ns
     part.timings = replace(
         check.timings,
+        queue_ns=check.queue_ns,
         verify_ns=state.now_ns - check.started_ns,
         total_ns=state.now_ns - job.created_ns,
     )

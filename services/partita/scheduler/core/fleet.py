@@ -222,7 +222,8 @@ def reported(state: State, session: Session, actual: Actual, missing: frozenset[
             lease = _found(state, session, held)
         elif lease.session is None:
             _readmit(state, session, lease, held)
-        leases.show(state, session, lease, held)
+        if held is not lease.shown:
+            leases.show(state, session, lease, held)
         if held.outcome is not None:
             _take(state, session, lease, held.outcome, missing)
     for lease in list(session.leases.values()):
@@ -261,7 +262,7 @@ def _take(
     """Take an outcome, once per lease id; it frees the slot whatever it says."""
     leases.show_outcome(state, lease)
     part = lease.part
-    if part is None or lease.lease_id in part.taken:
+    if part is None or lease.state is LeaseState.CHECKING or lease.lease_id in part.taken:
         return
     if isinstance(outcome, Proved):
         assembler.proved(state, lease, outcome)
@@ -271,6 +272,7 @@ def _take(
 
 def _absent(state: State, session: Session, lease: Lease, applied: int) -> None:
     """An Actual does not list a lease: gone, lost, or not taken in yet."""
+    lease.shown = None
     if lease.state is LeaseState.LEAVING:
         if applied >= lease.removal_revision:
             leases.drop(state, lease)
@@ -342,6 +344,7 @@ def _readmit(state: State, session: Session, lease: Lease, held: HeldLease) -> N
 def _enter(state: State, session: Session, lease: Lease, held: HeldLease) -> None:
     """Charge a listed lease to a session; in Desired it needs its key to be wanted."""
     lease.grant_revision = state.touch(session)
+    lease.shown = None
     lease.phase = Phase.UNSPECIFIED
     lease.phase_since_ns = -1
     wanted = lease.state in IN_DESIRED and lease.part is not None

@@ -415,3 +415,4 @@ def forget(state: State, job: Job) -> None:
     if state.retries.get(job.retry_of) == job.job_id:
         del state.retries[job.retry_of]
     state.kept_bytes -= state.kept.pop(job.job_id, 0)
+    job.partitions.clear()  # they refer to their job: no cycle is left behind

@@ -129,9 +129,10 @@ def attach(state: State, session: Session, lease: Lease, charge: Bytes) -> None:
 
 def show_outcome(state: State, lease: Lease) -> None:
     """Free the slot of a lease that has shown its outcome."""
-    session = state.session_of(lease)
-    stop_clock(state, lease)
-    if session is None or not lease.slot:
+    if lease.phase_since_ns >= 0:
+        stop_clock(state, lease)
+    session = state.session_of(lease) if lease.slot else None
+    if session is None:
         return
     lease.slot = False
     if lease.express:
@@ -228,6 +229,7 @@ def note_charge(session: Session, lease: Lease, charge: Bytes, *, stuck: bool = 
 
 def show(state: State, session: Session, lease: Lease, held: HeldLease) -> None:
     """Take in what an Actual says of a lease, its outcome aside."""
+    lease.shown = held
     lease.listed = True
     if lease.state is LeaseState.GRANTED:
         lease.state = LeaseState.HELD

@@ -138,6 +138,10 @@ class SchedulerCore:
         """
         return reading.job_view(self._state, reading.find(self._state, job_id))
 
+    def must_know(self, job_id: str) -> None:
+        """Raise `JobUnknown` where `status` would, at less cost."""
+        reading.find(self._state, job_id)
+
     def jobs(
         self,
         *,

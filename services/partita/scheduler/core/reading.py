@@ -1,6 +1,6 @@
 """Views of the tables: what a prover should hold, what a client or an operator may see.
 
-Pure functions; nothing here changes the state. An outcome or a proof shows only once its
+Nothing here changes what the tables say. An outcome or a proof shows only once its
 record is durable.
 """
 
@@ -59,7 +59,10 @@ def desired(state: State, session: Session) -> Desired:
         if inline is not None:
             inline_left -= len(inline)
             inline = inline if inline_left >= 0 else None
-        orders.append(_order(lease, part, inline))
+        order = lease.order
+        if order is None or order.inline is not inline or order.priority is not part.job.priority:
+            order = lease.order = _order(lease, part, inline)
+        orders.append(order)
     return Desired(
         epoch=state.epoch,
         revision=session.revision,

@@ -21,8 +21,10 @@ from partita.scheduler.core.model import (
     CircuitOffer,
     CrashMark,
     Failure,
+    HeldLease,
     Hello,
     JobState,
+    LeaseOrder,
     Mode,
     Outcome,
     PartitionSpec,
@@ -175,6 +177,10 @@ class Lease:
     permille: int = 0
     phase_since_ns: int = 0
     clock_used_ns: int = 0
+    shown: HeldLease | None = None
+    """What the last Actual said of it, once that is taken in; None: it did not list it."""
+    order: LeaseOrder | None = None
+    """What the last Desired said of it; its inline input and its priority may change."""
 
     @property
     def has_right(self) -> bool:
@@ -282,6 +288,8 @@ class Check:
     statement: bytes
     statement_source: StatementSource
     timings: Timings
+    """As the prover gave them."""
+    queue_ns: int
     started_ns: int
     retries: int = 0
     in_flight: bool = True
