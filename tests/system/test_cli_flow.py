@@ -5,8 +5,9 @@ import json
 import os
 import signal
 import sys
+import urllib.request
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ LIMIT_S = 60
 
 @dataclass(frozen=True)
 class Up:
-    """A running `partita up`."""
+    """A running `partita up`, `scheduler` or `prover`."""
 
     process: asyncio.subprocess.Process
     ready: dict[str, Any]
@@ -59,12 +60,16 @@ async def partita(data_dir: Path, *arguments: object) -> tuple[int, str]:
     return process.returncode, out.decode()
 
 
+def up(data_dir: Path, *arguments: str) -> AbstractAsyncContextManager[Up]:
+    return started(data_dir, "up", *arguments)
+
+
 @asynccontextmanager
-async def up(data_dir: Path, *arguments: str) -> AsyncGenerator[Up, None]:
+async def started(data_dir: Path, verb: str, *arguments: str) -> AsyncGenerator[Up, None]:
     with (data_dir.parent / "up.log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(
             *PARTITA,
-            *("up", "--json", *arguments),
+            *(verb, "--json", *arguments),
             env=environment(data_dir),
             stdout=asyncio.subprocess.PIPE,
             stderr=log,
@@ -109,6 +114,38 @@ async def data_dir(tmp_path: Path) -> Path:
     )
     assert code == 0
     return path
+
+
+def body_of(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=LIMIT_S) as answer:
+        body: bytes = answer.read()
+    return body
+
+
+async def test_scheduler_and_prover_run_apart_and_listen_where_they_are_told(
+    data_dir: Path,
+) -> None:
+    anywhere = "127.0.0.1:0"
+    addresses = [f"--{name}={anywhere}" for name in ("listen", "prover-listen", "metrics-listen")]
+    async with (
+        started(data_dir, "scheduler", *addresses) as scheduler,
+        started(
+            data_dir,
+            *("prover", f"--connect={scheduler.ready['prover_listen']}", "--prover-id=mine"),
+            f"--metrics-listen={anywhere}",
+        ) as prover,
+    ):
+        written = json.loads((data_dir / "run" / "mine.json").read_text())
+        for address in (scheduler.ready["metrics_listen"], written["metrics_listen"]):
+            metrics = await asyncio.to_thread(body_of, f"http://{address}/metrics")
+            assert b"partita_build_info" in metrics
+        code, _ = await partita(
+            data_dir, *("submit", "one", "--input", ONE / "input.json", "--wait")
+        )
+        assert code == 0
+        for running in (prover, scheduler):
+            running.process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(running.process.wait(), LIMIT_S) == 0
 
 
 async def test_a_first_job_comes_back_as_verified_proofs_and_a_drain_leaves_nothing(

@@ -264,6 +264,10 @@ def scheduler(
     prover_listen: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="For provers.")
     ] = None,
+    metrics_listen: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Metrics and probes over HTTP; '' for none."),
+    ] = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -274,6 +278,7 @@ def scheduler(
         ("--config", config),
         ("--listen", listen),
         ("--prover-listen", prover_listen),
+        ("--metrics-listen", metrics_listen),
     ):
         arguments += [] if value is None else [option, str(value)]
     _become("partita.scheduler", arguments, {})
@@ -292,6 +297,10 @@ def prover(
         str | None, typer.Option(metavar="ID", help="Its stable name; default: the host's.")
     ] = None,
     backend: BackendOption = None,
+    metrics_listen: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Metrics and probes over HTTP; '' for none."),
+    ] = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -302,6 +311,7 @@ def prover(
         "SCHEDULERS": None if connect is None else json.dumps([connect]),
         "PROVER_ID": prover_id,
         "BACKEND": None if backend is None else backend.value,
+        "METRICS_LISTEN": metrics_listen,
     }
     environment = {f"PARTITA_PROVER__{k}": v for k, v in given.items() if v is not None}
     arguments = ["--json"] if as_json else []

@@ -21,7 +21,7 @@ _CURVE_OF_SIZE: Final = {192: "bls12-381", 256: "bn254"}
 def write_results(
     out: Path, job: dict[str, Any], partitions: list[proving_pb2.Partition]
 ) -> list[Path]:
-    """Write what a job has; existing files of these names are replaced.
+    """Write what a job has; the files of another job in that folder are replaced or removed.
 
     Args:
         out: the folder; made if it is not there.
@@ -45,5 +45,17 @@ def write_results(
         write_text(folder / "proof.json", write_proof_json(proof))
         write_text(folder / "public.json", write_public_json(curve, partition.statement))
         written.append(folder / "proof.json")
+    _remove_others(out, written)
     write_text(out / "job.json", json.dumps(job, indent=1) + "\n")
     return written
+
+
+def _remove_others(out: Path, written: list[Path]) -> None:
+    """Remove the proofs of an earlier job: nobody may take them for this one's."""
+    ours = {path.parent for path in written}
+    for folder in out.iterdir():
+        if folder.name.isdecimal() and folder.is_dir() and folder not in ours:
+            (folder / "proof.json").unlink(missing_ok=True)
+            (folder / "public.json").unlink(missing_ok=True)
+            if not any(folder.iterdir()):
+                folder.rmdir()

@@ -21,7 +21,7 @@ from partita.scheduler.core.model import (
     Verdict,
 )
 from partita.scheduler.core.views import PublicState
-from tests.scheduler.core.world import Peer, World, manifest, offer
+from tests.scheduler.core.world import GIB, Peer, World, manifest, offer
 
 COUNTED = [
     FailureKind.COMPUTE,
@@ -119,6 +119,22 @@ def test_five_failures_in_all_poison_the_job_with_every_reason() -> None:
     peer.sync()
     peer.prove(peer.lease_of("other"))
     assert world.core.status("other").state is PublicState.COMPLETED
+
+
+def test_a_lone_prover_that_runs_out_of_memory_is_tried_with_all_it_has_and_ends_the_job() -> None:
+    world = World()
+    peer = Peer(world, "gpu-0", offer("c", 2, 10), total_gib=13).connect()
+    world.submit("j")
+    reserved = []
+    for _ in range(5):
+        peer.sync()
+        reserved.append(world.core.desired(peer.session).leases[0].reserved.host / GIB)
+        peer.fail(peer.lease_of("j"), FailureKind.RESOURCE, "OUT_OF_MEMORY")
+        peer.report()
+        world.run(31)
+        peer.report()
+    assert reserved == [10, 11, 11, 11, 11]
+    assert reason(world) == (PublicState.FAILED, FailureKind.RESOURCE, "POISONED")
 
 
 def test_failures_on_three_distinct_provers_poison_the_job() -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partita.scheduler.core import jobs, leases
+from partita.scheduler.core import acceptance, jobs, leases
 from partita.scheduler.core.model import (
     NATIVE_PHASES,
     Bytes,
@@ -83,16 +83,23 @@ def lease_failed(
 
 
 def _raise_by_a_tenth(state: State, lease: Lease) -> None:
-    """The lease ran out of memory: reserve a tenth more than it had there, from now on."""
+    """The lease ran out of memory: reserve a tenth more than it had there, from now on.
+
+    At most what the prover has for a lease that runs alone: it is tried with that too, and if that
+    does not suffice the failures end the job.
+    """
     session = state.session_of(lease)
     measured = lease.reserved
-    if session is not None:
+    alone = measured
+    if session is not None and lease.part is not None:
         measured = measured.most(session.ledger.of(lease.lease_id))
-    leases.raise_peak(
-        state,
-        lease,
-        Bytes(measured.host + -(-measured.host // 10), measured.device + -(-measured.device // 10)),
+        offer = session.offers.get(lease.part.job.manifest_sha256)
+        if offer is not None:
+            alone = alone.most(acceptance.usable_total(session, offer) - offer.key)
+    raised = Bytes(
+        measured.host + -(-measured.host // 10), measured.device + -(-measured.device // 10)
     )
+    leases.raise_peak(state, lease, raised.least(alone))
 
 
 def count(state: State, part: Partition, failure: Failure) -> None:

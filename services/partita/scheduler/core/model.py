@@ -166,6 +166,10 @@ class Bytes:
         """Return the component-wise maximum."""
         return Bytes(max(self.host, other.host), max(self.device, other.device))
 
+    def least(self, other: Bytes) -> Bytes:
+        """Return the component-wise minimum."""
+        return Bytes(min(self.host, other.host), min(self.device, other.device))
+
 
 NOTHING = Bytes()
 
