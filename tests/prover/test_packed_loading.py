@@ -64,15 +64,18 @@ def test_a_second_load_needs_the_packed_file_only(tmp_path: Path, packed: Packed
     resident.release()
 
 
-def test_the_offered_load_time_is_that_of_a_cold_key_until_it_is_packed(
+def test_the_offered_load_time_holds_packing_and_the_check_until_they_are_done(
     tmp_path: Path, packed: PackedKeys
 ) -> None:
     circuit = offered(tmp_path, add(tmp_path, ONE_CONSTRAINT), packed)
-    cold = circuit.offer_now(packed).load_ns
-    assert cold == circuit.offer.load_ns
+    checked = {circuit.offer.manifest_sha256}
+    cold = circuit.offer_now(packed, ()).load_ns
     load(tmp_path, circuit, packed).release()
-    warm = circuit.offer_now(packed).load_ns
-    assert 0 < warm < cold
+    first = circuit.offer_now(packed, ()).load_ns
+    again = circuit.offer_now(packed, checked).load_ns
+    assert cold - first == circuit.pack_ns > 0
+    assert first - again == circuit.check_ns > 0
+    assert again == circuit.offer.load_ns > 0
 
 
 def test_a_resident_key_s_file_is_not_removed_and_a_released_one_s_is(

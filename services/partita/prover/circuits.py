@@ -59,6 +59,8 @@ class Circuits:
     ) -> None:
         self._root = root
         self.packed_keys = packed_keys
+        self.checked: set[bytes] = set()
+        """Manifests of the keys that were checked as a whole in this process."""
         self._rules = rules
         self._known_answers = known_answers
         self._channel = channel
@@ -73,7 +75,11 @@ class Circuits:
     def offers(self) -> list[Offer]:
         """The offers of all circuits, usable or not, by name."""
         known = sorted(self._known.items())
-        return [circuit.offer_now(self.packed_keys) for _, circuit in known]
+        return [self.offer_of(circuit) for _, circuit in known]
+
+    def offer_of(self, circuit: Circuit) -> Offer:
+        """The offer of a circuit as it is now."""
+        return circuit.offer_now(self.packed_keys, self.checked)
 
     def key_bytes(self) -> dict[bytes, Bytes]:
         """Return what the key of each usable circuit takes, by manifest digest."""

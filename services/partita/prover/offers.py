@@ -19,7 +19,7 @@ from partita.prover.core.model import NOTHING, Bytes
 from partita.service import logs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from partita.circuits.circuit_files import CircuitFiles
     from partita.circuits.packed import PackedKeys
@@ -51,30 +51,41 @@ class Circuit:
     """A circuit of the catalogue on this prover.
 
     Attributes:
-        offer: what is announced.
+        offer: what is announced; its load time is that of a packed key that was checked before.
         manifest: what it is; None if the manifest itself is broken.
         synthesizers: by input format.
         rows_always: whether every witness is checked row by row: small circuits with an r1cs.
-        packed_load_ns: the expected time of a load once the key is packed; the offer's is that
-            of a load that has to pack it first.
+        pack_ns: what a load that has to pack the key first takes longer.
+        check_ns: what the first load in a process takes longer.
     """
 
     offer: Offer
     manifest: Manifest | None = None
     synthesizers: Mapping[str, Synthesizer] = field(default_factory=dict)
     rows_always: bool = False
-    packed_load_ns: int = 0
+    pack_ns: int = 0
+    check_ns: int = 0
 
     @property
     def source_sha256(self) -> str:
         """What its packed key is named by; empty if the manifest itself is broken."""
         return "" if self.manifest is None else source_sha256(self.manifest.files)
 
-    def offer_now(self, packed_keys: PackedKeys) -> Offer:
-        """The offer with the load time of a key that is, or is not, packed already."""
-        if self.offer.unusable_reason or not packed_keys.path_of(self.source_sha256).exists():
+    def offer_now(self, packed_keys: PackedKeys, checked: Container[bytes]) -> Offer:
+        """The offer with the time that the next load takes.
+
+        Args:
+            packed_keys: where the key is packed, or not.
+            checked: manifests of the keys that this process has checked as a whole.
+        """
+        if self.offer.unusable_reason:
             return self.offer
-        return replace(self.offer, load_ns=self.packed_load_ns)
+        load_ns = self.offer.load_ns
+        if not packed_keys.path_of(self.source_sha256).exists():
+            load_ns += self.pack_ns
+        if self.offer.manifest_sha256 not in checked:
+            load_ns += self.check_ns
+        return replace(self.offer, load_ns=load_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +171,9 @@ def _build(
         peak=Bytes(peak),
         after_release=Bytes(min(peak, need.after_release_host_bytes + beside)),
         input_formats=tuple(synthesizers),
-        load_ns=need.pack_ns + need.load_ns,
+        load_ns=need.load_ns,
         expected_ns=need.expected_ns,
     )
-    return Circuit(offer, manifest, synthesizers, rows_always, need.load_ns)
+    # Three random sums of each query, two of them over scalars of half the length.
+    check_ns = 2 * need.expected_ns
+    return Circuit(offer, manifest, synthesizers, rows_always, need.pack_ns, check_ns)

@@ -97,7 +97,6 @@ class Runner:
         self._watchdog = watchdog
         self._works: dict[str, _Work] = {}
         self._resident: dict[bytes, stages.ResidentKey] = {}
-        self._checked: set[bytes] = set()
         self._broken_in_a_row = 0
         self._synthesis = Workers("synthesis", synthesis_threads + 1)
         self._device = Workers("device")
@@ -266,16 +265,17 @@ class Runner:
         try:
             if circuit is None:
                 raise FormatError("catalogue", f"no usable circuit has manifest {manifest.hex()}")
-            offered = circuit.offer_now(self._circuits.packed_keys)
+            offered = self._circuits.offer_of(circuit)
+            first = manifest not in self._circuits.checked
             resident = stages.load_key(
                 circuit,
                 self._circuits.files(),
                 self._circuits.packed_keys,
                 self._backend,
                 limit,
-                check_points=manifest not in self._checked,
+                check_points=first,
             )
-            if manifest not in self._checked:
+            if first:
                 stages.check_key(resident, self._backend)
         except Exception as error:  # noqa: BLE001  (each one is the key's failure)
             known = isinstance(error, Groth16Error | OSError | MemoryError)
@@ -283,10 +283,10 @@ class Runner:
             _log.error("key.failed", reason=reason, exc_info=None if known else error)
             self._post(ev.KeyFailed(manifest, reason or type(error).__name__))
             return
-        self._checked.add(manifest)
+        self._circuits.checked.add(manifest)
         self._resident[manifest] = resident
         self._post(ev.KeyLoaded(manifest, resident.held))
-        if circuit.offer_now(self._circuits.packed_keys) != offered:
+        if self._circuits.offer_of(circuit) != offered:
             self._circuits.offer_changed()
 
     def _unload(self, manifest: bytes) -> None:
