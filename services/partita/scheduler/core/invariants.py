@@ -129,8 +129,10 @@ def _check_session(state: State, session: Session) -> None:
     for manifest, entry in session.keys.items():
         counted = references.get(manifest, 0)
         _require(entry.references == counted, "I6", f"{name}: references")
-    one = reading.desired(state, session)
-    _require(one == reading.desired(state, session), "I10", name)
+    remembered = reading.desired(state, session)
+    for lease in session.leases.values():
+        lease.order = None
+    _require(remembered == reading.desired(state, session), "I10", name)
     if session.synced and session.applied < session.revision:
         armed = ("stuck", "", session.number) in state.peer_timers.armed
         _require(armed, "I13", f"{name}: Desired {session.revision} has no deadline")
