@@ -142,6 +142,43 @@ def test_the_newest_row_of_each_key_wins_and_ended_ones_are_gone(path: Path) -> 
     assert restored.partitions == (PARTITION,)
 
 
+def test_one_batch_leaves_what_its_changes_leave_one_by_one(tmp_path: Path) -> None:
+    other = replace(JOB, job_id="j2", job_seq=JOB.job_seq + 1)
+    leases = [replace(LEASE, lease_id=f"9.{i}", index=i) for i in range(450)]
+    changes = [
+        *(ACCEPTED, LEASE, LeaseEnded("1.3"), replace(LEASE, attempt=2), PARTITION),
+        *leases,
+        *(LeaseEnded(lease.lease_id) for lease in leases[:400]),
+        *(JobAccepted(other, ACCEPTED.partitions), InputsDropped("j2"), ENDED, PROVER),
+        *(replace(PARTITION, job_id="j2"), JobForgotten("j2"), replace(PARTITION, attempt=4)),
+    ]
+    restored = []
+    for name, batches in (("whole", [changes]), ("apart", [[change] for change in changes])):
+        store = opened(tmp_path / name)
+        for batch in batches:
+            store.apply(batch)
+        store.close()
+        restored.append(SqliteStore(tmp_path / name).open(1000))
+    assert restored[0] == restored[1]
+    assert [job.job for job in restored[0].jobs] == [ENDED]
+    assert len(restored[0].leases) == 51
+    assert restored[0].partitions == (replace(PARTITION, attempt=4),)
+
+
+def test_a_scrub_that_a_reader_prevents_is_not_taken_for_done(path: Path) -> None:
+    store = opened(path)
+    store.apply([ACCEPTED])
+    reader = apsw.Connection(str(path))
+    reader.execute("BEGIN; SELECT * FROM jobs").fetchall()
+    store.apply([InputsDropped("j1")])
+    with pytest.raises(StoreError, match="another process reads the store"):
+        store.scrub()
+    reader.close()
+    store.scrub()
+    assert SECRET not in everything(path)
+    store.close()
+
+
 def test_a_forgotten_job_leaves_nothing(path: Path) -> None:
     store = opened(path)
     store.apply([ACCEPTED, PARTITION])

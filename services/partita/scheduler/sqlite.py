@@ -73,7 +73,8 @@ class SqliteStore:
             with connection:
                 found = prepare(connection, self._path)
                 restored = _read(connection, now_s)
-            _truncate_log(connection)
+            if not _truncate_log(connection):
+                _log.warning("store.unscrubbed", error=_BUSY)
             if found not in (0, SCHEMA_VERSION):
                 _log.info("store.upgraded", path=str(self._path), was=found, now=SCHEMA_VERSION)
         except apsw.NotADBError as error:
@@ -120,9 +121,11 @@ class SqliteStore:
         if self._connection is None:
             raise StoreError(f"{self._path} is closed")
         try:
-            _truncate_log(self._connection)
+            done = _truncate_log(self._connection)
         except apsw.Error as error:
             raise StoreError(f"{self._path}: {error}") from error
+        if not done:
+            raise StoreError(f"{self._path}: {_BUSY}")
 
     def close(self) -> None:
         """See `Store.close`."""
@@ -131,8 +134,13 @@ class SqliteStore:
             self._connection = None
 
 
-def _truncate_log(connection: apsw.Connection) -> None:
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+_BUSY = "another process reads the store, so deleted inputs stay in its log until it ends"
+
+
+def _truncate_log(connection: apsw.Connection) -> bool:
+    """Tell whether the log is empty now; another reader keeps it."""
+    ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return not busy
 
 
 def _read(connection: apsw.Connection, now_s: int) -> Restored:

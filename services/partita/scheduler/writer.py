@@ -29,7 +29,7 @@ class Writer:
     """Writes changes in order.
 
     Args:
-        store: an opened store; only its `apply` is called, in one thread.
+        store: an opened store; only `apply` and `scrub` are called, in one thread.
         retry_ns: the pause after a failure.
         durable: told the number of the last record of each transaction, on the loop's thread.
         committed: told how long each transaction that became durable took, in nanoseconds.

@@ -2,7 +2,8 @@
 
 Every line has `timestamp`, `level`, `event` (a stable dotted name such as "lease.granted") and
 what the caller bound. Records of other libraries come out in the same form. No witness, input or
-secret is ever logged; identifiers of jobs, partitions, leases and provers are.
+secret is ever logged, so tracebacks come without the values of variables; identifiers of jobs,
+partitions, leases and provers are.
 """
 
 from __future__ import annotations
@@ -30,12 +31,17 @@ def configure(*, level: str = "info", json: bool | None = None) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     if as_json:
+        tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
         final: list[Any] = [
-            structlog.processors.dict_tracebacks,
+            structlog.processors.ExceptionRenderer(tracebacks),
             structlog.processors.JSONRenderer(default=str),
         ]
     else:
-        final = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        final = [
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+        ]
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[*shared, *final],

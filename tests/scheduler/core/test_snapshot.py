@@ -54,6 +54,15 @@ def test_every_change_changes_the_digest() -> None:
     assert len(seen) == 5
 
 
+def test_looking_at_desired_changes_neither_digest_nor_snapshot() -> None:
+    world = busy()
+    sessions = [p.session for p in world.core.fleet().provers if p.session is not None]
+    before = world.core.snapshot(), world.core.digest()
+    assert any(world.core.desired(session).leases for session in sessions)
+    assert world.core.digest() == before[1]
+    assert world.core.snapshot() == before[0]
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -28,6 +28,8 @@ _PLAIN = frozenset({("collections", "deque"), ("builtins", "set"), ("builtins", 
 
 _VOLATILE = frozenset({"effects", "dirty_sessions", "dirty_jobs", "grants", "want_dispatch"})
 _ORDER_ONLY = frozenset({"heap", "_heap", "_live", "_count", "ticket", "_ticket"})
+_REMEMBERED = frozenset({"order", "shown"})
+"""Of a lease: what saves work and decides nothing."""
 _HOMES: dict[str, tuple[type, ...]] = {
     "jobs": (Job, Partition),
     "leases": (Lease,),
@@ -38,7 +40,9 @@ _HOMES: dict[str, tuple[type, ...]] = {
 
 
 def dump(state: State) -> bytes:
-    """Return a snapshot of the state."""
+    """Return a snapshot of the state; what it remembers of Desired is made again."""
+    for lease in state.leases.values():
+        lease.order = None
     return _MAGIC + pickle.dumps(state, protocol=5)
 
 
@@ -111,6 +115,8 @@ def _canonical(value: object, homes: tuple[type, ...]) -> str:
 def _members(value: Any, homes: tuple[type, ...]) -> Iterator[str]:
     for field in fields(value):
         if field.name in _ORDER_ONLY or (isinstance(value, Partition) and field.name == "job"):
+            continue
+        if isinstance(value, Lease) and field.name in _REMEMBERED:
             continue
         yield f"{field.name}={_canonical(getattr(value, field.name), homes)}"
 
