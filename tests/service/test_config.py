@@ -9,6 +9,7 @@ from pydantic import Field
 from partita.service.config import (
     ConfigError,
     Duration,
+    Folder,
     ProgramConfig,
     Size,
     default_toml,
@@ -26,6 +27,8 @@ class Example(ProgramConfig):
     limit: int | None = Field(default=None, description="A limit.")
     cap: Size | None = Field(default=None, description="A size that may be absent.")
     names: tuple[str, ...] = Field(default=(), description="A list.")
+    strict: bool = Field(default=False, description="A switch.")
+    home: Folder = Field(default=Path("/home"), description="A folder.")
 
 
 def test_the_environment_wins_over_the_file_and_code_wins_over_both(
@@ -52,6 +55,17 @@ def test_the_environment_wins_over_the_file_and_code_wins_over_both(
         ({"limit": "many"}, r"limit = 'many'"),
         ({"names": "a"}, r"names = 'a'"),
         ({"grace": "soon"}, r"grace = 'soon': .*write it like"),
+        ({"grace": True}, r"grace = True: needs a unit"),
+        ({"budget": True}, r"budget = True: needs a unit"),
+        ({"cap": ["1GiB"]}, r"cap = \['1GiB'\]: needs a unit"),
+        ({"budget": "1048576TiB"}, r"budget = '1048576TiB': .*the most is 1048575TiB"),
+        ({"grace": "3651d"}, r"grace = '3651d': .*the most is 3650d"),
+        ({"limit": "7"}, r"limit = '7': must be a whole number"),
+        ({"limit": 7.0}, r"limit = 7.0: must be a whole number"),
+        ({"limit": True}, r"limit = True: must be a whole number"),
+        ({"strict": "yes"}, r"strict = 'yes': must be true or false"),
+        ({"strict": 1}, r"strict = 1: must be true or false"),
+        ({"home": ""}, r"home = '': names no folder"),
     ],
 )
 def test_a_wrong_key_or_value_is_refused_by_name(table: dict[str, object], says: str) -> None:
@@ -88,6 +102,8 @@ def test_the_default_file_is_read_back_as_the_defaults(tmp_path: Path) -> None:
         ("PARTITA_EXAMPLE__BUDGET", "64G", r"PARTITA_EXAMPLE__BUDGET: .*'64G'.*write it like"),
         ("PARTITA_EXAMPLE__BUDGET", "64", r"'64' is not a size"),
         ("PARTITA_EXAMPLE__CAP", "-1GiB", r"must not be negative"),
+        ("PARTITA_EXAMPLE__GRACE", "200000d", r"the most is 3650d"),
+        ("PARTITA_EXAMPLE__HOME", "", r"names no folder"),
         ("PARTITA_EXAMPLE__NAMES", "a,b", r"names.*write a list as JSON"),
         ("PARTITA_SCHEDULR__LISTEN", "x", r"SCHEDULR__LISTEN: unknown program; did you mean 'sche"),
     ],

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import socket
-from pathlib import Path
 from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from partita.circuits.packed import DEFAULT_QUOTA_BYTES
-from partita.service.config import Address, Duration, ProgramConfig, Size
+from partita.service.config import Address, Duration, Folder, ProgramConfig, Size
 from partita.service.logs import LEVELS
 from partita.service.paths import default_data_dir
 from partita.service.sizes import memory_limit_bytes
@@ -48,7 +47,7 @@ class ProverConfig(ProgramConfig):
         description="Address of /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9850; "
         "empty = none.",
     )
-    data_dir: Path = Field(
+    data_dir: Folder = Field(
         default_factory=default_data_dir,
         description="Where circuits and run files live; provers of one machine may share it.",
     )

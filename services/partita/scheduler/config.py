@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from partita.scheduler.core.config import CoreConfig
-from partita.service.config import Address, Duration, ProgramConfig, Size
+from partita.service.config import Address, Duration, Folder, ProgramConfig, Size
 from partita.service.logs import LEVELS
 from partita.service.paths import default_data_dir
 from partita.service.sizes import format_duration, format_size
@@ -32,7 +31,7 @@ class SchedulerConfig(ProgramConfig):
 
     table: ClassVar[str] = "scheduler"
 
-    data_dir: Path = Field(
+    data_dir: Folder = Field(
         default_factory=default_data_dir,
         description="Where circuits, blobs and the store live; one scheduler owns it.",
     )

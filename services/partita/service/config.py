@@ -12,6 +12,7 @@ import difflib
 import json
 import os
 import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationError
@@ -27,7 +28,6 @@ from partita.service.sizes import parse_duration, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Set
-    from pathlib import Path
 
 
 PROGRAMS = frozenset({"scheduler", "prover"})
@@ -38,12 +38,34 @@ class ConfigError(Exception):
     """The configuration is wrong; the message names the file, the key, the value and the cure."""
 
 
+MAX_SIZE_BYTES = (1 << 60) - 1
+"""The wire's bound of an amount of memory."""
+
+MAX_DURATION_NS = 3650 * 86_400 * 10**9
+
+
 def _size(value: object) -> object:
-    return parse_size(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    size_bytes = parse_size(value)
+    if size_bytes > MAX_SIZE_BYTES:
+        raise ValueError(f"{value!r} is too much; the most is 1048575TiB")
+    return size_bytes
 
 
 def _duration(value: object) -> object:
-    return parse_duration(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    duration_ns = parse_duration(value)
+    if duration_ns > MAX_DURATION_NS:
+        raise ValueError(f"{value!r} is too long; the most is 3650d")
+    return duration_ns
+
+
+def _folder(value: object) -> object:
+    if value == "":
+        raise ValueError("names no folder; leave the key out for the default")
+    return value
 
 
 def _exact(value_bytes: int) -> str:
@@ -77,6 +99,10 @@ Duration = Annotated[
     int, _OF_DURATION, Field(ge=0), PlainSerializer(_exact_duration, when_used="json")
 ]
 """Nanoseconds; in files and environment a text like "5m"."""
+
+
+Folder = Annotated[Path, BeforeValidator(_folder)]
+"""A path that is not empty."""
 
 
 def _address(value: str) -> str:
@@ -160,12 +186,8 @@ def load(model: type[C], table: dict[str, Any], source: str, **given: Any) -> C:
             raise ConfigError(
                 f"{source}: [{model.table}] unknown key {key!r}{_nearest(key, known)}"
             )
-        if type(value) in (int, float) and (example := _unit_example(model, key)):
-            raise ConfigError(
-                f"{source}: [{model.table}] {key} = {value!r}: "
-                + ("must not be negative and " if value < 0 else "")
-                + f"needs a unit; write it like {example}"
-            )
+        if wrong := _wrong_type(model, key, value):
+            raise ConfigError(f"{source}: [{model.table}] {key} = {value!r}: {wrong}")
     prefix = f"PARTITA_{model.table.upper()}__"
     _check_environment(prefix, known)
     try:
@@ -211,6 +233,26 @@ def _table(model: type[ProgramConfig], config: ProgramConfig | None) -> str:
         value = values[name]
         lines.append(f"# {name} =" if value is None else f"{name} = {json.dumps(value)}")
     return "\n".join(lines) + "\n"
+
+
+def _wrong_type(model: type[ProgramConfig], key: str, value: object) -> str:
+    """Say what a value of a file should be instead; "" if it is of the right kind.
+
+    Only files have kinds: the values of the environment are all texts.
+    """
+    if example := _unit_example(model, key):
+        if isinstance(value, str):
+            return ""
+        negative = isinstance(value, int | float) and value < 0
+        sign = "must not be negative and " if negative else ""
+        return f"{sign}needs a unit; write it like {example}"
+    annotation = model.model_fields[key].annotation
+    kinds = set(get_args(annotation)) or {annotation}
+    if kinds <= {int, type(None)} and type(value) is not int:
+        return "must be a whole number without quotes"
+    if kinds <= {bool, type(None)} and type(value) is not bool:
+        return "must be true or false"
+    return ""
 
 
 def _unit_example(model: type[ProgramConfig], key: str) -> str:
