@@ -46,6 +46,7 @@ FIELDS = {
     "jobs": "Jobs that were read from the store.",
     "kind": "Kind of a failure, as on the wire.",
     "lease_id": "A lease: one try of one partition.",
+    "limit_bytes": "Memory that the machine and its cgroups allow.",
     "manifest": "Digest of a circuit's manifest, in hex.",
     "memory_bytes": "Memory for keys and leases.",
     "message": "What the peer was told.",

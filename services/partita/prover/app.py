@@ -33,6 +33,7 @@ from partita.service.clock import Clock
 from partita.service.fingerprint import RunningBuild
 from partita.service.paths import DataDirUnusableError
 from partita.service.probes import ProbeServer, pulse
+from partita.service.sizes import format_size, memory_limit_bytes
 from partita.v1 import dispatch_pb2
 
 if TYPE_CHECKING:
@@ -220,6 +221,7 @@ class Prover:
             memory_bytes=self._config.total_bytes,
             build=self._build.fingerprint.as_object(),
         )
+        _warn_of_memory(self._config.total_bytes, memory_limit_bytes())
         if ready is not None:
             ready(address)
         link = asyncio.create_task(self._link.run(), name="link")
@@ -349,6 +351,18 @@ class Prover:
                 temporary.unlink()
             raise DataDirUnusableError(self._config.data_dir, error) from error
         return path
+
+
+def _warn_of_memory(total_bytes: int, limit_bytes: int) -> None:
+    """Log that more memory is promised than there is: the kernel would end the process for it."""
+    if total_bytes > limit_bytes:
+        _log.warning(
+            "prover.memory",
+            memory_bytes=total_bytes,
+            limit_bytes=limit_bytes,
+            cure=f"set [prover] memory below {format_size(limit_bytes)} or raise the limit of the "
+            "machine or its cgroup",
+        )
 
 
 def _catch_signals(prover: Prover) -> None:
