@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from typing import TYPE_CHECKING
 
 import grpc
@@ -16,6 +17,7 @@ from partita.circuits.wtns import statement_of_wtns
 from partita.groth16 import native
 from partita.groth16.native import NativeBackend
 from partita.groth16.reference import ReferenceBackend
+from partita.prover import circuits
 from partita.prover.app import Prover
 from partita.v1 import dispatch_pb2, prover_pb2, prover_pb2_grpc, types_pb2
 from tests.prover.circuits_on_disk import (
@@ -121,6 +123,33 @@ async def test_a_circuit_with_a_damaged_or_lost_file_is_offered_with_the_reason(
         assert reasons[POWER_OF_TWO.name] == ""
 
 
+@pytest.mark.parametrize("where", ["here", "at the scheduler"])
+async def test_a_circuit_whose_file_is_put_back_is_offered_without_another_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setattr(circuits, "_RECHECK_S", 0.02)
+    entry = add(tmp_path / "circuits", ONE_CONSTRAINT)
+    zkey = entry.file("zkey")
+    whole = zkey.read_bytes()
+    digest = hashlib.sha256(whole).digest()
+    async with serving() as peer:
+        revision = peer.add_catalogue(tmp_path / "circuits")
+        if where == "here":
+            zkey.write_bytes(whole[:-1] + b"\x5a")
+        else:
+            del peer.blobs[digest]
+        async with prover_on(peer, tmp_path if where == "here" else tmp_path / "mine"):
+            session = await peer.session()
+            session.welcome(revision=revision)
+            await session.until(lambda s: s.hellos and s.hellos[-1].offers)
+            assert session.hellos[-1].offers[0].unusable_reason
+            if where == "here":
+                zkey.write_bytes(whole)
+            else:
+                peer.blobs[digest] = whole
+            await session.until(lambda s: not s.hellos[-1].offers[0].unusable_reason)
+
+
 async def test_a_key_that_was_altered_on_the_disk_is_failed_with_the_reason(tmp_path: Path) -> None:
     entry = add(tmp_path / "circuits", ONE_CONSTRAINT)
     async with serving() as peer, prover_on(peer, tmp_path):
@@ -135,6 +164,7 @@ async def test_a_key_that_was_altered_on_the_disk_is_failed_with_the_reason(tmp_
         (key,) = session.actuals[-1].keys
         assert key.state == dispatch_pb2.HeldKey.STATE_FAILED
         assert "was altered" in key.reason
+        assert re.search(r"\(build .+\)$", key.reason)
         assert key.held.host == 0
 
 

@@ -124,6 +124,8 @@ def test_a_partition_that_no_prover_could_hold_says_what_it_needs_and_delays_nob
     small = cluster.submit(range(2))
     cluster.prover("a", memory=f"{needs['large'] - 1}B")
     cluster.completed(small)
-    assert "needs" in cluster.client.get(large).partitions[0].waiting_for
+    waits_for = cluster.client.get(large).partitions[0].waiting_for
+    sizes = [f"{size / 2**20:.1f} MiB" for size in (needs["large"], needs["large"] - 1)]
+    assert f"a: needs {sizes[0]}, holds {sizes[1]} when empty" in waits_for
     cluster.prover("b")
     assert cluster.completed(large, "large")[0].prover_id == "b"

@@ -2,6 +2,7 @@
 
 On a new revision: ListCircuits, download what is missing by digest, build offers, tell. One
 circuit after the other, so that a large one does not hold back the news of a small one's arrival.
+A circuit that cannot be used is looked at again when its files change, or while one is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ if TYPE_CHECKING:
     from partita.prover.offers import Offer
 
 _RETRY_S = 1.0
+_RECHECK_S = 30.0
 _NEEDED_ROLES = frozenset({"zkey", "params", "wasm", "r1cs", "sym"})
+_Name = tuple[str, bytes]
+_Stamps = tuple[tuple[str, int, int] | None, ...]
+"""Path, size and time of change of each file of a circuit; None where it is not here."""
+
 _log = logs.get("circuits")
 
 
@@ -66,7 +72,11 @@ class Circuits:
         self._channel = channel
         self._changed = changed
         self._loop = asyncio.get_running_loop()
-        self._known: dict[tuple[str, bytes], Circuit] = {}
+        self._known: dict[_Name, Circuit] = {}
+        self._unusable: dict[_Name, tuple[fleet_pb2.Circuit, _Stamps]] = {}
+        """What cannot be used, with its files as they were before it was tried."""
+        self._again: set[_Name] = set()
+        """What of that is to be tried again."""
         self._revision = b""
         self._wanted = b""
         self._wake = asyncio.Event()
@@ -116,7 +126,12 @@ class Circuits:
     async def run(self) -> None:
         """Follow the catalogue until cancelled."""
         while True:
-            await self._wake.wait()
+            try:
+                async with asyncio.timeout(_RECHECK_S if self._unusable else None):
+                    await self._wake.wait()
+            except TimeoutError:
+                if not await asyncio.to_thread(self._look_again):
+                    continue
             self._wake.clear()
             try:
                 with surviving_close():
@@ -130,17 +145,29 @@ class Circuits:
         channel = await self._channel()
         stub = fleet_pb2_grpc.FleetServiceStub(channel)
         answer = await stub.ListCircuits(fleet_pb2.ListCircuitsRequest())
-        if answer.catalogue_revision == self._revision:
+        if answer.catalogue_revision == self._revision and not self._again:
             return
-        listed = {(x.circuit_id, x.manifest_sha256): x for x in answer.circuits}
+        listed: dict[_Name, fleet_pb2.Circuit] = {
+            (x.circuit_id, x.manifest_sha256): x for x in answer.circuits
+        }
+        self._again &= listed.keys()
         kept = {name: x for name, x in self._known.items() if name in listed}
         if len(kept) != len(self._known):
             self._known = kept
+            self._unusable = {name: x for name, x in self._unusable.items() if name in listed}
             self._changed()
         for name, circuit in sorted(listed.items(), key=lambda item: _size_bytes(item[1])):
-            if name in self._known:
+            if name in self._known and name not in self._again:
                 continue
+            self._again.discard(name)
+            stamps = await asyncio.to_thread(self._stamps, circuit)
             built = await self._build(circuit, channel)
+            self._unusable.pop(name, None)
+            if built.offer.unusable_reason:
+                self._unusable[name] = circuit, stamps
+            before = self._known.get(name)
+            if before is not None and before.offer == built.offer:
+                continue
             self._known = {**self._known, name: built}
             _log.info(
                 "circuits.offered",
@@ -149,6 +176,27 @@ class Circuits:
             )
             self._changed()
         self._revision = answer.catalogue_revision
+
+    def _look_again(self) -> bool:
+        """Tell whether the files of an unusable circuit have changed, or are still to come."""
+        for name, (circuit, stamps) in self._unusable.items():
+            now = self._stamps(circuit)
+            if now != stamps or None in now:
+                self._again.add(name)
+        return bool(self._again)
+
+    def _stamps(self, circuit: fleet_pb2.Circuit) -> _Stamps:
+        files, found = self.files(), []
+        for file in circuit.files:
+            if file.role not in _NEEDED_ROLES:
+                continue
+            path = files.path_of(file.blob.sha256.hex())
+            try:
+                about = None if path is None else path.stat()
+            except OSError:
+                about = None
+            found.append(None if about is None else (str(path), about.st_size, about.st_mtime_ns))
+        return tuple(found)
 
     async def _build(self, circuit: fleet_pb2.Circuit, channel: grpc.aio.Channel) -> Circuit:
         digest = circuit.manifest_sha256

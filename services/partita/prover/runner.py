@@ -281,7 +281,8 @@ class Runner:
             known = isinstance(error, Groth16Error | OSError | MemoryError)
             reason = str(error) if known else f"{type(error).__name__}: {error}"
             _log.error("key.failed", reason=reason, exc_info=None if known else error)
-            self._post(ev.KeyFailed(manifest, reason or type(error).__name__))
+            why = f"{reason or type(error).__name__} (build {self._build})"
+            self._post(ev.KeyFailed(manifest, why))
             return
         self._circuits.checked.add(manifest)
         self._resident[manifest] = resident

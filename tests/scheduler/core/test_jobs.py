@@ -348,10 +348,13 @@ def test_submissions_are_refused_while_too_much_is_unsaved_and_work_goes_on() ->
 def test_a_circuit_that_no_connected_prover_could_hold_empty_is_refused_with_the_numbers() -> None:
     world = World("big")
     assert refusals(world.submit("waits", circuit="big")) == []
-    Peer(world, "gpu-0", offer("big", 40, 30), total_gib=64).connect()
-    effects = world.submit("j", circuit="big")
-    assert refusals(effects) == ["TOO_LARGE_FOR_FLEET"]
-    assert "gpu-0 holds 68719476736 B" in str(effects[0])
+    for name, total_gib in (("gpu-0", 48), ("gpu-1", 64), ("gpu-2", 16)):
+        Peer(world, name, offer("big", 40, 30), total_gib=total_gib).connect()
+    (effect,) = world.submit("j", circuit="big")
+    assert isinstance(effect, fx.Refuse)
+    assert effect.reason == "TOO_LARGE_FOR_FLEET"
+    assert "needs 40.0 GiB for its key and 30.0 GiB for a lease; gpu-1 comes" in effect.detail
+    assert effect.detail.endswith("has 64.0 GiB")
 
 
 def test_pages_of_jobs_are_stable_while_jobs_end() -> None:

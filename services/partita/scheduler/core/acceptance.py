@@ -206,6 +206,12 @@ def amount(size_bytes: int) -> str:
     return f"{size_bytes / _MIB:.1f} MiB"
 
 
+def amounts(memory: Bytes) -> str:
+    """Write an amount of memory for people; device memory only where there is some."""
+    device = f" and {amount(memory.device)} of device memory" if memory.device else ""
+    return amount(memory.host) + device
+
+
 def _missing(need: Bytes, room: Bytes) -> tuple[int, int, str]:
     """Return needed and free bytes of the scarcer component, and its name."""
     if need.device > room.device:

@@ -18,6 +18,7 @@ from partita.scheduler.core.effects import Accept, AnswerWaiter, DropInputs, Ref
 from partita.scheduler.core.errors import CoreBug
 from partita.scheduler.core.events import JobSubmitted
 from partita.scheduler.core.model import (
+    NOTHING,
     CircuitInfo,
     Failure,
     FailureKind,
@@ -139,22 +140,27 @@ def refuse(state: State, event: JobSubmitted) -> Refuse | None:
 
 
 def _too_large(state: State, event: JobSubmitted, circuit: CircuitInfo) -> Refuse | None:
-    """Refuse only if connected provers offer the circuit and none could hold it empty."""
-    best = ""
+    """Refuse only if connected provers offer the circuit and none could hold it empty.
+
+    The refusal names the prover that lacks the least, with what is needed and what it holds.
+    """
+    lacking: list[tuple[int, str]] = []
     for number in state.offering.get(circuit.manifest_sha256, ()):
         session = state.sessions[number]
         offer = session.offers[circuit.manifest_sha256]
         if event.input_format not in offer.input_formats:
             continue
-        need = offer.key + acceptance.peak_of(state, session, offer)
-        if need.fits(session.hello.total):
+        peak, total = acceptance.peak_of(state, session, offer), session.hello.total
+        short = (offer.key + peak - total).most(NOTHING)
+        if short == NOTHING:
             return None
-        total = session.hello.total
-        best = (
-            f"circuit {event.circuit_id} needs {need.host} B host and {need.device} B device; "
-            f"{session.prover_id} holds {total.host} B and {total.device} B"
+        text = (
+            f"circuit {event.circuit_id} needs {acceptance.amounts(offer.key)} for its key and "
+            f"{acceptance.amounts(peak)} for a lease; {session.prover_id} comes closest and has "
+            f"{acceptance.amounts(total)}"
         )
-    return Refuse(event.caller, "TOO_LARGE_FOR_FLEET", best, None) if best else None
+        lacking.append((short.host + short.device, text))
+    return Refuse(event.caller, "TOO_LARGE_FOR_FLEET", min(lacking)[1], None) if lacking else None
 
 
 def accept(
