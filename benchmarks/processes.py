@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from partita.cli import child
+from partita.service.fingerprint import GATE_FIELDS, Fingerprint, differences, fingerprint
 from partita_client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from partita.v1 import fleet_pb2
 
 START_S = 120.0
 _STOP_S = 60.0
@@ -64,7 +67,8 @@ class Services:
         found = self._written("scheduler", process)
         self.address, self.prover_address = found["listen"], found["prover_listen"]
         with Client(self.address) as client:
-            client.server_info(give_up_after_s=START_S)
+            info = client.server_info(give_up_after_s=START_S)
+        _compare("scheduler", Fingerprint.of(info.fingerprint))
 
     def start_prover(self, prover_id: str, circuit_id: str, **settings: object) -> int:
         """Start a prover and wait until it offers a circuit; returns its process."""
@@ -79,9 +83,10 @@ class Services:
         process = self._launch(prover_id, ["-m", "partita.prover"], _variables("PROVER", values))
         end_s = time.monotonic() + START_S
         with Client(self.address) as client:
-            while not _offers(client, prover_id, circuit_id):
+            while (view := _offering(client, prover_id, circuit_id)) is None:
                 self._check(prover_id, process, end_s)
                 time.sleep(_POLL_S)
+        _compare(prover_id, Fingerprint.of(view.hello.fingerprint))
         return process.pid
 
     def stop(self) -> None:
@@ -159,13 +164,19 @@ def forget_peak(pid: int) -> None:
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
-def _offers(client: Client, prover_id: str, circuit_id: str) -> bool:
-    return any(
-        view.connected
-        and any(o.circuit_id == circuit_id and not o.unusable_reason for o in view.hello.offers)
-        for view in client.fleet().provers
-        if view.hello.prover_id == prover_id
-    )
+def _offering(client: Client, prover_id: str, circuit_id: str) -> fleet_pb2.ProverView | None:
+    """The view of a connected prover that offers a circuit, None while there is none."""
+    for view in client.fleet().provers:
+        offers = [o.circuit_id for o in view.hello.offers if not o.unusable_reason]
+        if view.hello.prover_id == prover_id and view.connected and circuit_id in offers:
+            return view
+    return None
+
+
+def _compare(name: str, build: Fingerprint) -> None:
+    """Say in what a service that is measured differs from the build that the report names."""
+    for difference in differences(fingerprint("native"), build, GATE_FIELDS):
+        print(f"{name} is another build than this benchmark: {difference}", flush=True)
 
 
 def _variables(program: str, values: Mapping[str, object]) -> dict[str, str]:

@@ -158,6 +158,9 @@ def page(reports: list[dict[str, Any]]) -> str:
         "| figure | measured | bound | |",
         "|---|---|---|---|",
     ]
+    builds = {_build(report) for report in reports}
+    if len(builds) > 1:
+        lines[4:4] = [f"The sections come from different builds: {'; '.join(sorted(builds))}.", ""]
     for report in reports:
         for figure in report["figures"]:
             measured = f"{_number(figure['value'])} {figure['unit']}".strip()
@@ -181,14 +184,21 @@ def page(reports: list[dict[str, Any]]) -> str:
 
 
 def _surroundings(report: dict[str, Any]) -> str:
-    build, where = report["fingerprint"], report["machine"]
+    where, device = report["machine"], report["fingerprint"]["device"]
     peers = "".join(f"; {name} {version}" for name, version in report["peers"].items())
     return (
-        f"{report['date']} on {build['device']}; {where['system']}, {where['cpus']} cpus used, "
+        f"{report['date']} on {device}; {where['system']}, {where['cpus']} cpus used, "
         f"{where['memory_bytes'] / 2**30:.1f} GiB, load {where['load_1min']:g} at the end. "
+        f"{_build(report)}{peers}."
+    )
+
+
+def _build(report: dict[str, Any]) -> str:
+    build = report["fingerprint"]
+    return (
         f"Partita {build['version']}, commit `{build['commit'][:12]}`, code "
         f"`{build['code_sha256'][:12]}`, native `{build['native_sha256'][:12]}`, "
-        f"{build['runtime']}{peers}."
+        f"{build['runtime']}"
     )
 
 

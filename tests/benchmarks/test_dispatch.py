@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from benchmarks import processes
 from benchmarks.dispatch import figures, measure, prepare
 from benchmarks.processes import services_in
+from partita.service.fingerprint import fingerprint
 
 
 async def test_instant_provers_end_every_job_and_all_is_measured(tmp_path: Path) -> None:
@@ -21,3 +26,18 @@ async def test_instant_provers_end_every_job_and_all_is_measured(tmp_path: Path)
     assert len(found.latency_ms) == 40
     assert min(found.latency_ms) > 0
     assert [figure.bound for figure in figures(found)] == ["≥ 800", "≤ 0.5", "≤ 20"]
+
+
+def test_a_service_of_another_build_than_the_benchmark_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = fingerprint("native")
+    with services_in(tmp_path) as services:
+        services.start_scheduler()
+        assert "another build" not in capsys.readouterr().out
+    monkeypatch.setattr(
+        processes, "fingerprint", lambda _: replace(own, native_sha256=b"\xff" * 32)
+    )
+    with services_in(tmp_path) as services:
+        services.start_scheduler()
+        assert "scheduler is another build than this benchmark: native" in capsys.readouterr().out

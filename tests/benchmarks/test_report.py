@@ -57,3 +57,13 @@ def test_the_page_shows_each_figure_and_marks_what_is_out_of_bounds(tmp_path: Pa
     assert "Quick sizes" in text
     assert "peer 1.2" in text
     assert report.as_object()["fingerprint"]["code_sha256"][:12] in text
+
+
+def test_the_page_says_when_its_sections_come_from_different_builds(tmp_path: Path) -> None:
+    report = Report("prove", "Prove", "In turns.", [Figure("x", 1.0)], False)
+    one = json.loads(report.save(tmp_path).read_text())
+    other = json.loads(report.save(tmp_path).read_text())
+    assert "different builds" not in page([one, other])
+    other["fingerprint"]["code_sha256"] = "f" * 64
+    assert "different builds: Partita" in page([one, other])
+    assert f"code `{'f' * 12}`" in page([one, other]).split("| figure |")[0]
