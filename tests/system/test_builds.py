@@ -38,6 +38,13 @@ class Trees:
         path = self._root / name / "services" / "partita" / "prover" / "stages.py"
         path.write_text(path.read_text() + "# another line\n")
 
+    def speak(self, name: str, contract: int) -> None:
+        """Let the provers of a tree speak another revision of the contract."""
+        path = self._root / name / "services" / "partita" / "prover" / "link.py"
+        known = path.read_text()
+        assert known.count("\nCONTRACT = 1\n") == 1
+        path.write_text(known.replace("\nCONTRACT = 1\n", f"\nCONTRACT = {contract}\n"))
+
 
 @pytest.fixture
 def trees(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Trees:
@@ -137,3 +144,21 @@ def test_processes_whose_files_change_on_disk_say_that_they_are_stale_and_go_on(
     eventually(lambda: STALE_FEATURE in cluster.client.server_info().features, "so is the other")
     assert "scheduler: stale build" in cluster.command("fleet").stdout
     assert len(cluster.completed(cluster.submit(range(2)))) == 2
+
+
+@pytest.mark.parametrize(("contract", "older"), [(0, "prover"), (2, "scheduler")])
+def test_a_prover_of_another_contract_is_refused_says_who_is_older_and_others_go_on(
+    cluster: Cluster, trees: Trees, contract: int, older: str
+) -> None:
+    trees.speak("there", contract)
+    scheduler = cluster.scheduler()
+    other = prover_of(cluster, trees, "there", "other")
+    prover_of(cluster, trees, "here", "same")
+    says = f"speaks contract revision {contract}, this scheduler revision 1: upgrade the {older}"
+    eventually(lambda: says in other.text, "the prover says why")
+    eventually(lambda: says in scheduler.text, "the scheduler says why")
+    assert "CONTRACT_MISMATCH" in other.text
+    cluster.until_offered("product", "same")
+    parts = cluster.completed(cluster.submit(range(2)))
+    assert {part.prover_id for part in parts} == {"same"}
+    assert "other" not in cluster.provers()
