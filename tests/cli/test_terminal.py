@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pty
+import re
 import sys
 from pathlib import Path
 
@@ -69,3 +70,15 @@ async def test_progress_is_live_and_the_result_comes_last(tmp_path: Path, verb: 
     assert code == 0
     assert "\x1b[" in shown
     assert shown.rstrip().endswith("job job-0 completed: 1 of 1 proofs verified")
+
+
+async def test_packing_a_key_shows_how_far_it_is(tmp_path: Path) -> None:
+    zkey = ONE / "circuit.zkey"
+    code, shown = await on_a_terminal(
+        "127.0.0.1:1", tmp_path, "circuits", "add", "one", "--zkey", str(zkey)
+    )
+    assert code == 0
+    assert "\x1b[" in shown
+    last = shown[shown.rindex(f"packing {zkey}") :]
+    assert re.search(r"(\d+\.\d)/\1 kB", last)
+    assert last.rstrip().endswith("added one: bn254, 1 constraints, 1 public inputs, takes wtns")
