@@ -13,6 +13,7 @@ import pytest
 
 from partita.circuits.bellperson import BellpersonVk, ParamsFile, read_vk, write_params
 from partita.circuits.bellperson_rows import bellperson_rows
+from partita.circuits.development import DEVELOPMENT_MARK
 from partita.groth16.curves import BLS12_381
 from partita.groth16.encodings import write_uncompressed
 from partita.groth16.errors import EncodingError, FormatError, InputError, MismatchError
@@ -150,6 +151,27 @@ def test_a_file_cut_off_anywhere_or_too_long_is_refused() -> None:
     assert caught.value.offset == len(data)
     with pytest.raises(FormatError, match="too many"):
         read_vk("f.vk", data)
+
+
+def test_behind_the_last_point_only_the_whole_mark_of_a_development_set_up_may_stand() -> None:
+    data, r1cs = product()
+    marked = b"".join(write_params(key_of("product"), development=True))
+    assert marked == data + DEVELOPMENT_MARK
+    assert read_all(marked, r1cs).queries == read_all(data, r1cs).queries
+    for at in range(len(data), len(marked)):
+        flipped = bytearray(marked)
+        flipped[at] ^= 1
+        for spoilt in (marked[:at], bytes(flipped)):
+            if spoilt == data:
+                continue
+            with pytest.raises(FormatError, match="too many behind the last point"):
+                ParamsFile("f.params", spoilt, r1cs)
+    for spoilt in (marked + b"\0", marked + DEVELOPMENT_MARK, data + b"\0" + DEVELOPMENT_MARK):
+        with pytest.raises(FormatError, match="too many behind the last point"):
+            ParamsFile("f.params", spoilt, r1cs)
+    vk = data[: HEAD_BYTES + 4 + 2 * G1_BYTES]
+    with pytest.raises(FormatError, match="too many"):
+        read_vk("f.vk", vk + DEVELOPMENT_MARK)
 
 
 def test_a_count_of_no_ic_is_refused() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from partita.circuits.development import is_development_key
 from partita.circuits.r1cs_file import read_r1cs
 from partita.circuits.snarkjs_json import (
     read_proof_json,
@@ -16,7 +17,7 @@ from partita.circuits.snarkjs_json import (
     write_verifying_key_json,
 )
 from partita.circuits.wtns import read_wtns
-from partita.circuits.zkey import is_development_zkey, read_zkey
+from partita.circuits.zkey import read_zkey
 from partita.circuits.zkey_writer import write_zkey
 from partita.groth16.errors import MismatchError
 from partita.groth16.keys import KeyFamily, ProvingKey, Query
@@ -76,9 +77,9 @@ def test_the_coefficients_are_those_that_snarkjs_writes(vector: CircuitVector) -
 def test_a_written_key_says_that_it_is_insecure_and_a_ceremonys_does_not() -> None:
     vector = edge("one-constraint")
     data = zkey_of(new_key(vector))
-    assert is_development_zkey("k", data)
+    assert is_development_key("zkey", "k", data)
     assert b"INSECURE" in sections_of(data)[10]
-    assert not is_development_zkey("k", vector.read("circuit.zkey"))
+    assert not is_development_key("zkey", "k", vector.read("circuit.zkey"))
 
 
 def test_a_key_of_another_family_is_not_written() -> None:

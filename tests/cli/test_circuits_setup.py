@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from partita.circuits.development import DEVELOPMENT_MARK
 from tests.cli.conftest import Cli
 
 EDGE = Path("tests/vectors/edge")
@@ -101,6 +102,28 @@ async def test_an_exported_key_stays_insecure_where_it_is_added_again(
     assert (added.code, added.object["insecure"]) == (0, True)
     ceremony = await cli("circuits", "add", "other", "--zkey", ONE / "circuit.zkey", "--json")
     assert ceremony.object["insecure"] is False
+
+
+async def test_a_development_key_of_bellpersons_family_stays_insecure_where_it_is_added_again(
+    cli: Cli, data_dir: Path
+) -> None:
+    made = await cli(
+        *("circuits", "setup", "one", *files_of(ONE_BLS), "--insecure"),
+        *("--family", "bellperson", "--json"),
+    )
+    params = data_dir / "circuits" / "one" / "params"
+    added = await cli("circuits", "add", "copy", "--params", params, *files_of(ONE_BLS), "--json")
+    assert (added.code, added.object["insecure"]) == (0, True)
+    assert added.object["manifest_sha256"] == made.object["manifest_sha256"]
+    marked = params.read_bytes()
+    assert marked.endswith(DEVELOPMENT_MARK)
+    ceremony = data_dir / "ceremony.params"
+    ceremony.write_bytes(marked.removesuffix(DEVELOPMENT_MARK))
+    other = await cli(
+        *("circuits", "add", "other", "--params", ceremony, *files_of(ONE_BLS), "--json")
+    )
+    assert (other.code, other.object["insecure"]) == (0, False)
+    assert (data_dir / "circuits" / "other" / "params").read_bytes() == ceremony.read_bytes()
 
 
 async def test_bellpersons_key_is_added_with_its_circuit_only(cli: Cli, data_dir: Path) -> None:

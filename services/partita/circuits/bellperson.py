@@ -4,7 +4,8 @@
     .params  a .vk, then for each of H, L, A, B1 (G1) and B2 (G2): u32 n, n points
 
 Points are uncompressed, big-endian, with the flags of the Zcash form; counts are big-endian. There
-is no magic word, no padding and nothing behind the last point. Infinity occurs nowhere: A, B1 and
+is no magic word, no padding and nothing behind the last point, but the mark of a development
+set-up where one made the parameters (`development`). Infinity occurs nowhere: A, B1 and
 B2 hold the points of the wires that occur, and only the R1CS says which those are. In `ProvingKey`
 every wire has its point, infinity where the file has none.
 
@@ -23,6 +24,7 @@ import numpy as np
 
 from partita.circuits.bellperson_rows import BellpersonRows, bellperson_rows
 from partita.circuits.container import Section
+from partita.circuits.development import DEVELOPMENT_MARK
 from partita.groth16.curves import BLS12_381
 from partita.groth16.errors import EncodingError, FormatError, MismatchError
 from partita.groth16.keys import KeyFamily, ProvingKey, Query
@@ -150,6 +152,7 @@ class ParamsFile:
         file = _File(source, data)
         self._vk = file.vk()
         self._sections = {query: file.points(name, group) for query, name, group in _QUERIES}
+        file.skip_development_mark()
         file.done()
         rows = bellperson_rows(r1cs)
         self._check_counts(source, r1cs, rows)
@@ -227,11 +230,12 @@ class ParamsFile:
                 )
 
 
-def write_params(key: ProvingKey) -> Iterator[bytes]:
+def write_params(key: ProvingKey, *, development: bool = False) -> Iterator[bytes]:
     """The bytes of a .params file, a few MiB at a time.
 
     Args:
         key: of bellperson's family, on BLS12-381; its points are not checked.
+        development: whether a development set-up made it, which the file then says.
 
     Raises:
         MismatchError: another family or curve, or B1 and B2 have infinity at different wires.
@@ -259,6 +263,8 @@ def write_params(key: ProvingKey) -> Iterator[bytes]:
     for query, _, group in _QUERIES:
         present = {Query.A: in_a, Query.B1: in_b, Query.B2: in_b}.get(query)
         yield from _query_bytes(key.queries[query], group, present)
+    if development:
+        yield DEVELOPMENT_MARK
 
 
 def _query_bytes(
@@ -333,6 +339,11 @@ class _File:
         """A count and the points that it announces, which are not looked at."""
         count = int.from_bytes(self._take(name, 4, "the number of points").data, "big")
         return self._take(name, count * _SIZES[group], f"a count of {count} points")
+
+    def skip_development_mark(self) -> None:
+        """Take the mark of a development set-up if it is all that is left."""
+        if self._data[self._at :] == DEVELOPMENT_MARK:
+            self._at = len(self._data)
 
     def done(self) -> None:
         left = len(self._data) - self._at

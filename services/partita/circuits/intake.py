@@ -5,8 +5,8 @@ What is checked is the copy that will be used: each file by itself, then that th
 is derived from the proving key here, so it cannot belong to another.
 
 A circuit comes with its proving key (`add_circuit`), or one is made for it (`set_up_circuit`),
-which is for development only: the entry says `insecure`, and so does every entry whose .zkey says
-that a development set-up made it.
+which is for development only: the entry says `insecure`, and so does every entry whose key file
+says that a development set-up made it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from partita.circuits.bellperson import write_params
 from partita.circuits.circom_program import CircomProgram
 from partita.circuits.circom_run import PAGE_BYTES
 from partita.circuits.container import map_file
+from partita.circuits.development import is_development_key
 from partita.circuits.errors import PackingError
 from partita.circuits.key_source import (
     computed_source,
@@ -31,7 +32,6 @@ from partita.circuits.packed import silent
 from partita.circuits.r1cs_file import read_r1cs
 from partita.circuits.symbols import check_symbols
 from partita.circuits.wtns import wtns_size_bytes
-from partita.circuits.zkey import is_development_zkey
 from partita.circuits.zkey_writer import write_zkey
 from partita.groth16.errors import InputError, MismatchError
 from partita.groth16.keys import KeyFamily, Query
@@ -120,17 +120,17 @@ def add_circuit(
         r1cs = None
         if "r1cs" in given:
             r1cs = read_r1cs(str(given["r1cs"]), map_file(staged["r1cs"]))
-        insecure = False
-        if "zkey" in given:
-            name, data = str(given["zkey"]), map_file(staged["zkey"])
-            source = zkey_source(name, data)
-            insecure = is_development_zkey(name, data)
-        elif "params" not in given:
+        role = next((role for role in ("zkey", "params") if role in given), None)
+        if role is None:
             raise InputError("the circuit has no key: give a .zkey or a .params, or set one up")
+        name, data = str(given[role]), map_file(staged[role])
+        if role == "zkey":
+            source = zkey_source(name, data)
         elif r1cs is None:
-            raise InputError(f"{given['params']}: cannot be read without the .r1cs of its circuit")
+            raise InputError(f"{name}: cannot be read without the .r1cs of its circuit")
         else:
-            source = params_source(str(given["params"]), map_file(staged["params"]), r1cs)
+            source = params_source(name, data, r1cs)
+        insecure = is_development_key(role, name, data)
         key = source.frame
         program = _check_parts(given, staged, key, r1cs)
         _check_points(staging, source, backend, packed_keys, progress)
@@ -193,7 +193,7 @@ def set_up_circuit(
 
 
 def _write_params(file: BinaryIO, key: ProvingKey) -> None:
-    file.writelines(write_params(key))
+    file.writelines(write_params(key, development=True))
 
 
 def _check_points(

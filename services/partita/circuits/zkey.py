@@ -14,7 +14,6 @@ Montgomery product with a canonical witness value gives a product in Montgomery 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -28,6 +27,7 @@ from partita.circuits.elements import (
     sparse_matrix,
 )
 from partita.circuits.snarkjs_curves import read_prime, read_scalar_prime
+from partita.circuits.zkey_format import GROTH16, MAGIC, SECTION_NAMES, VERSION, SectionType
 from partita.groth16.errors import EncodingError
 from partita.groth16.keys import KeyFamily, ProvingKey, Query
 
@@ -38,43 +38,6 @@ if TYPE_CHECKING:
     from partita.groth16.curves import Curve
     from partita.groth16.keys import SparseMatrix
 
-MAGIC: Final = b"zkey"
-VERSION: Final = 1
-GROTH16: Final = 1
-
-
-class SectionType(IntEnum):
-    """The numbers of the sections of a Groth16 key."""
-
-    PROTOCOL = 1
-    HEADER = 2
-    IC = 3
-    COEFFICIENTS = 4
-    A = 5
-    B1 = 6
-    B2 = 7
-    C = 8
-    H = 9
-    CONTRIBUTIONS = 10
-
-
-_NAMES: Final[dict[int, str]] = {
-    SectionType.PROTOCOL: "protocol",
-    SectionType.HEADER: "Groth16 header",
-    SectionType.IC: "IC",
-    SectionType.COEFFICIENTS: "coefficients",
-    SectionType.A: "A query",
-    SectionType.B1: "B1 query",
-    SectionType.B2: "B2 query",
-    SectionType.C: "C query",
-    SectionType.H: "H query",
-    SectionType.CONTRIBUTIONS: "contributions",
-}
-CIRCUIT_HASH_BYTES: Final = 64
-DEVELOPMENT_MARK: Final = b"INSECURE: a development set-up made this key, no ceremony".ljust(
-    CIRCUIT_HASH_BYTES, b"."
-)
-"""Stands in the place of the circuit hash of keys that `zkey_writer` writes."""
 _OTHER_PROTOCOLS: Final = {2: "PLONK", 10: "FFLONK"}
 ENTRY: Final = np.dtype(
     [("matrix", "<u4"), ("row", "<u4"), ("wire", "<u4"), ("value", "<u8", (4,))]
@@ -104,7 +67,7 @@ def read_zkey(source: str, data: bytes | memoryview) -> ProvingKey:
         EncodingError: a single point or a point of IC is off the curve, or a single point is
             outside the subgroup or infinity.
     """
-    container = read_container(source, data, magic=MAGIC, version=VERSION, names=_NAMES)
+    container = read_container(source, data, magic=MAGIC, version=VERSION, names=SECTION_NAMES)
     _check_protocol(container.section(SectionType.PROTOCOL))
     header = _read_header(source, container.section(SectionType.HEADER))
     ic = _read_ic(source, container.section(SectionType.IC), header)
@@ -126,23 +89,6 @@ def read_zkey(source: str, data: bytes | memoryview) -> ProvingKey:
         dictionary=dictionary,
         **header.points,
     )
-
-
-def is_development_zkey(source: str, data: bytes | memoryview) -> bool:
-    """Whether a file says that a development set-up made it, contributions later or not.
-
-    Args:
-        source: the name of the file, for errors.
-        data: all its bytes.
-
-    Raises:
-        FormatError: the container is malformed.
-    """
-    container = read_container(source, data, magic=MAGIC, version=VERSION, names=_NAMES)
-    if not container.has(SectionType.CONTRIBUTIONS):
-        return False
-    section = container.section(SectionType.CONTRIBUTIONS)
-    return section.data[:CIRCUIT_HASH_BYTES] == DEVELOPMENT_MARK
 
 
 def _check_protocol(section: Section) -> None:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from partita.circuits.development import DEVELOPMENT_MARK
 from partita.circuits.elements import ELEMENT_BYTES, canonical_dictionary, words_of
-from partita.circuits.zkey import DEVELOPMENT_MARK, ENTRY, GROTH16, MAGIC, VERSION, SectionType
+from partita.circuits.zkey import ENTRY
+from partita.circuits.zkey_format import GROTH16, MAGIC, VERSION, SectionType
 from partita.groth16.curves import curve_named
 from partita.groth16.errors import MismatchError
 from partita.groth16.key_checks import check_shape
