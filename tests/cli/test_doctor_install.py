@@ -10,6 +10,7 @@ import pytest
 
 from partita.cli.doctor_install import (
     check_native,
+    check_native_version,
     check_packages,
     check_python,
     install_checks,
@@ -76,6 +77,30 @@ def test_an_extension_that_cannot_be_loaded_fails_and_one_built_for_less_is_warn
     assert check_native(lambda: info, "x86_64 Old, 2 cpus, avx2").status is Status.OK
 
 
+def versions(**known: str) -> list[tuple[Status, str]]:
+    def version(name: str) -> str:
+        if name not in known:
+            raise PackageNotFoundError(name)
+        return known[name]
+
+    return [(check.status, check.found) for check in check_native_version(version)]
+
+
+def test_a_native_wheel_of_another_version_than_the_package_fails() -> None:
+    assert versions(partita="0.2.0", partita_native="0.2.0") == [
+        (Status.OK, "0.2.0, as the package's")
+    ]
+    assert versions(partita="0.2.0", partita_native="0.1.0") == [
+        (Status.FAIL, "partita_native is 0.1.0, partita is 0.2.0")
+    ]
+    assert versions(partita="0.2.0") == [
+        (Status.FAIL, "no wheel partita_native is installed, partita is 0.2.0")
+    ]
+    assert versions(partita_native="0.2.0") == []
+    (check,) = check_native_version(lambda name: {"partita": "0.2.0"}.get(name, "0.1.0"))
+    assert "pip install partita_native==0.2.0" in check.cure
+
+
 def test_a_wrong_file_fails_by_name_and_the_other_checks_go_on(tmp_path: Path) -> None:
     path = tmp_path / "partita.toml"
     path.write_text('[prover]\nmemory = "64G"\n')
@@ -92,4 +117,6 @@ def test_a_wrong_file_fails_by_name_and_the_other_checks_go_on(tmp_path: Path) -
 def test_this_installation_is_right() -> None:
     checks = install_checks(read_settings(None, None))
     assert [check.name for check in checks if check.status is Status.FAIL] == []
-    assert {"Python", "native extension", "build", "configuration"} <= {c.name for c in checks}
+    assert {"Python", "native extension", "native version", "build", "configuration"} <= {
+        c.name for c in checks
+    }

@@ -86,6 +86,14 @@ def test_only_programs_that_live_are_running(tmp_path: Path) -> None:
     assert running_programs(tmp_path) == {"127.0.0.1:1": os.getpid(), "127.0.0.1:2": os.getpid()}
 
 
+@pytest.mark.parametrize("pid", [10**30, float("inf"), -1, 0])
+def test_what_can_be_no_process_does_not_run(tmp_path: Path, pid: float) -> None:
+    (tmp_path / "run").mkdir()
+    content = json.dumps({"pid": pid, "address": "127.0.0.1:3"})
+    (tmp_path / "run" / "odd.json").write_text(content)
+    assert running_programs(tmp_path) == {}
+
+
 def test_a_process_is_named_by_its_module_or_its_program(tmp_path: Path) -> None:
     rows = "head\n 0: 0100007F:2666 00000000:0000 0A 0:0 0:0 0 0 0 4242 1\n"
     (tmp_path / "net").mkdir()

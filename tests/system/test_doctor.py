@@ -33,7 +33,7 @@ def test_a_right_cluster_is_right_and_what_is_broken_is_named_with_a_cure(
     config = config_file(
         cluster,
         scheduler=f'listen = "{cluster.address}"\nprover_listen = "{cluster.prover_address}"',
-        prover='listen = "127.0.0.1:0"',
+        prover=f'listen = "127.0.0.1:0"\nschedulers = ["{cluster.prover_address}"]',
     )
     code, rows = doctor(cluster, "--config", config, "--full")
     assert code == 0, [row for row in rows.values() if row["status"] == "fail"]
@@ -45,6 +45,8 @@ def test_a_right_cluster_is_right_and_what_is_broken_is_named_with_a_cure(
         "configuration",
         "port listen of [scheduler]",
         "native extension",
+        "native version",
+        f"scheduler for provers {cluster.prover_address}",
     ):
         assert rows[name]["status"] == "ok", rows[name]
     assert "build of prover first" in rows
@@ -58,12 +60,15 @@ def test_a_right_cluster_is_right_and_what_is_broken_is_named_with_a_cure(
         config = config_file(
             cluster,
             scheduler=f'listen = "{cluster.address}"\nprover_listen = "{cluster.prover_address}"',
-            prover=f'listen = "127.0.0.1:{taken.getsockname()[1]}"\nmemory = "1024TiB"',
+            prover=f'listen = "127.0.0.1:{taken.getsockname()[1]}"\nmemory = "1024TiB"\n'
+            f'schedulers = ["{cluster.address}"]',
         )
         code, rows = doctor(cluster, "--config", config)
     assert code == 1
     failed = {name for name, row in rows.items() if row["status"] == "fail"}
-    assert failed == {"memory", "circuit product", "port listen of [prover]"}
+    dialled = f"scheduler for provers {cluster.address}"
+    assert failed == {"memory", "circuit product", "port listen of [prover]", dialled}
+    assert "for clients, not for provers" in rows[dialled]["found"]
     assert all(rows[name]["cure"] for name in failed)
     assert str(path) in rows["circuit product"]["found"]
     assert rows["own port of first"]["status"] == "warn"

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from partita.cli.doctor_report import Check, fail, ok, warn
+from partita.cli.doctor_report import Check, attempt, fail, ok, warn
 from partita.prover.config import ProverConfig
 from partita.scheduler.config import SchedulerConfig
 from partita.service.config import ConfigError, load, read_file
-from partita.service.fingerprint import fingerprint
+from partita.service.fingerprint import fingerprint, processor
 
 _REQUIREMENT = re.compile(
     r"""(?P<name>[A-Za-z0-9._-]+) (?:\[[^\]]*\])? \s* (?:>= \s* (?P<least>[0-9.]+))?
@@ -128,16 +128,46 @@ def check_native(
     return ok("native extension", text)
 
 
+def check_native_version(version: Callable[[str], str] | None = None) -> list[Check]:
+    """Compare the version of the native extension's wheel with the package's: they go together.
+
+    Args:
+        version: returns a package's version; PackageNotFoundError if it is absent.
+
+    Returns:
+        Nothing if the package itself is not installed, which `check_packages` says.
+    """
+    version = version or importlib.metadata.version
+    try:
+        wanted = version("partita")
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    row = "native version"
+    cure = f"install both of one release: `pip install partita_native=={wanted}`, here `make setup`"
+    try:
+        found = version("partita_native")
+    except importlib.metadata.PackageNotFoundError:
+        return [fail(row, f"no wheel partita_native is installed, partita is {wanted}", cure)]
+    if found != wanted:
+        return [fail(row, f"partita_native is {found}, partita is {wanted}", cure)]
+    return [ok(row, f"{found}, as the package's")]
+
+
 def install_checks(settings: Settings) -> list[Check]:
     """Return every check of this module."""
-    here = fingerprint("native")
     return [
-        check_python(),
-        *check_packages(),
-        check_native(processor=here.device),
-        ok("build", here.short() + (f" commit {here.commit}" if here.commit else "")),
+        *attempt("Python", check_python),
+        *attempt("packages", check_packages),
+        *attempt("native extension", lambda: check_native(processor=processor())),
+        *attempt("native version", check_native_version),
+        *attempt("build", _build),
         settings.check,
     ]
+
+
+def _build() -> Check:
+    here = fingerprint("native")
+    return ok("build", here.short() + (f" commit {here.commit}" if here.commit else ""))
 
 
 def _build_info() -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from partita.cli.doctor_report import Check, fail, ok, warn
+from partita.cli.doctor_report import Check, attempt, fail, ok, warn
 from partita.service.fingerprint import processor
 from partita.service.sizes import format_size, memory_limit_bytes
 
@@ -213,15 +213,15 @@ def machine_checks(machine: Machine, data_dir: Path, memory_bytes: int | None) -
         memory_bytes: see `check_memory`.
     """
     return [
-        check_processor(machine),
-        check_gpu(machine),
-        check_memory(machine, memory_bytes),
-        check_open_files(machine),
-        check_locked_memory(machine),
-        check_core_dumps(machine),
-        *check_data_dir(machine, data_dir),
-        check_clock(),
-        check_time_service(),
+        *attempt("processor", lambda: check_processor(machine)),
+        *attempt("GPU", lambda: check_gpu(machine)),
+        *attempt("memory", lambda: check_memory(machine, memory_bytes)),
+        *attempt("open files", lambda: check_open_files(machine)),
+        *attempt("locked memory", lambda: check_locked_memory(machine)),
+        *attempt("core dumps", lambda: check_core_dumps(machine)),
+        *attempt("data directory", lambda: check_data_dir(machine, data_dir)),
+        *attempt("clock", check_clock),
+        *attempt("time service", check_time_service),
     ]
 
 

@@ -8,12 +8,38 @@ import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from partita.cli.doctor_report import Check, fail, ok
+from partita.cli.doctor_report import Check, attempt, fail, ok
+
+if TYPE_CHECKING:
+    from partita.service.config import ProgramConfig
 
 _LISTEN = "0A"
 """The state of a listening socket in /proc/net/tcp."""
+
+
+def port_checks(configs: Iterable[ProgramConfig], data_dir: Path, proc: Path) -> list[Check]:
+    """Look at each address that the programs' configurations want to listen on.
+
+    Args:
+        configs: of the programs.
+        data_dir: of the programs that run already.
+        proc: the process file system.
+    """
+    running = running_programs(data_dir)
+    ports = {
+        f"{key} of [{config.table}]": getattr(config, key)
+        for config in configs
+        for key in type(config).model_fields
+        if key.endswith("listen") and getattr(config, key)
+    }
+    checks: list[Check] = []
+    for name, address in ports.items():
+        checks += attempt(f"port {name}", partial(check_port, name, address, running, proc))
+    return checks
 
 
 def check_port(name: str, address: str, running: Mapping[str, int], proc: Path) -> Check:
@@ -58,7 +84,7 @@ def running_programs(data_dir: Path) -> dict[str, int]:
         try:
             value = json.loads(path.read_text())
             pid = int(value["pid"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):  # int(Infinity)
             continue
         if not _alive(pid):
             continue
@@ -137,9 +163,11 @@ def _check_socket(row: str, path: Path) -> Check:
 
 
 def _alive(pid: int) -> bool:
+    if pid <= 0:  # names a group of processes
+        return False
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # gone; larger than any process's
         return False
     except PermissionError:
         return True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import traceback
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -60,6 +62,30 @@ def warn(name: str, found: str, cure: str) -> Check:
 def fail(name: str, found: str, cure: str) -> Check:
     """Return a check that found a problem."""
     return Check(name, Status.FAIL, found, cure)
+
+
+def attempt(name: str, look: Callable[[], Check | Iterable[Check]]) -> list[Check]:
+    """Return what a check found; an error that it raises becomes a failed row of its name.
+
+    Args:
+        name: of the row, if the check cannot be made.
+        look: makes the check.
+    """
+    try:
+        found = look()
+        return [found] if isinstance(found, Check) else list(found)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        text = f"cannot be checked: {place}{error.strerror or error}"
+        what = error.filename or "what it names"
+        cure = f"see to {what}: is it the kind of file it should be, and may this user read it?"
+        return [fail(name, text, cure)]
+    except Exception as error:  # noqa: BLE001 - the other checks must go on
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}:{frame.lineno}"
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        cure = "report it as a fault of doctor; the other rows hold"
+        return [fail(name, f"cannot be checked: {text} ({place})", cure)]
 
 
 def report_object(checks: Iterable[Check]) -> dict[str, Any]:
