@@ -195,3 +195,15 @@ def test_this_machine_can_be_looked_at() -> None:
     assert {check.name for check in checks} >= {"processor", "memory", "disk", "clock", "GPU"}
     for check in checks:
         status(check)
+
+
+def test_what_cannot_be_read_is_a_row_and_the_rest_is_looked_at(
+    machine: Machine, tmp_path: Path
+) -> None:
+    limits(machine)
+    (machine.proc / "meminfo").unlink()
+    rows = {check.name: check for check in doctor.machine_checks(machine, tmp_path, 1 << 30)}
+    assert rows["memory"].status is Status.FAIL
+    assert f"{machine.proc / 'meminfo'}: No such file" in rows["memory"].found
+    assert {"processor", "GPU", "open files", "disk", "clock"} <= set(rows)
+    assert rows["open files"].status is Status.OK
