@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from partita.circuits.catalogue import AlteredFile, Catalogue, Entry
+from partita.circuits.catalogue import Catalogue, Entry, Fault
+from partita.circuits.container import write_container
+from partita.circuits.development import DEVELOPMENT_MARK
 from partita.circuits.errors import (
     BrokenCircuitError,
     CatalogueError,
@@ -24,6 +26,11 @@ from partita.groth16.keys import KeyFamily
 from tests.circuits.circuit_vectors import edge
 
 VK = read_verifying_key_json("vk", edge("one-constraint").text("verification_key.json"))
+
+
+def zkey_of(content: bytes, mark: bytes = bytes(64)) -> bytes:
+    """A file that the catalogue takes for a key: it reads no more of one than its mark."""
+    return write_container(magic=b"zkey", version=1, sections=[(10, mark + content)])
 
 
 def manifest_of(files: Mapping[str, str]) -> Manifest:
@@ -40,9 +47,9 @@ def manifest_of(files: Mapping[str, str]) -> Manifest:
     )
 
 
-def add(catalogue: Catalogue, name: str, key: bytes = b"key") -> Entry:
+def add(catalogue: Catalogue, name: str, content: bytes = b"key") -> Entry:
     with catalogue.stage(name) as staging:
-        staging.write("zkey", key)
+        staging.write("zkey", zkey_of(content))
         staging.write("vk", VK.to_bytes())
         return staging.publish(manifest_of(staging.files))
 
@@ -60,10 +67,10 @@ def test_an_entry_is_found_with_its_files_and_digests(catalogue: Catalogue) -> N
     added = add(catalogue, "a.circuit-1")
     found = Catalogue(catalogue.root).show("a.circuit-1")
     assert found == added
-    assert found.file("zkey").read_bytes() == b"key"
+    assert found.file("zkey").read_bytes() == zkey_of(b"key")
     assert found.verifying_key() == VK
     assert found.manifest_sha256 == found.manifest.sha256()
-    assert found.manifest.files["zkey"] == hashlib.sha256(b"key").hexdigest()
+    assert found.manifest.files["zkey"] == hashlib.sha256(zkey_of(b"key")).hexdigest()
     with pytest.raises(KeyError):
         found.file("wasm")
     assert leftovers(catalogue) == []
@@ -190,7 +197,8 @@ def test_an_altered_file_is_named_with_both_digests(catalogue: Catalogue) -> Non
     assert catalogue.verify() == []
     entry.file("zkey").write_bytes(b"kez")
     found = hashlib.sha256(b"kez").hexdigest()
-    expected = [AlteredFile("a", "zkey", entry.manifest.files["zkey"], found)]
+    digest = entry.manifest.files["zkey"]
+    expected = [Fault("a", f"zkey was altered: expected {digest}, found {found}")]
     assert catalogue.verify() == catalogue.verify("a") == expected
     assert catalogue.verify("b") == []
     with pytest.raises(UnknownCircuitError):
@@ -219,6 +227,53 @@ def test_a_verifying_key_that_does_not_fit_its_manifest_is_not_used(catalogue: C
             entry = staging.publish(manifest_of(staging.files))
         with pytest.raises(BrokenCircuitError, match=message):
             entry.verifying_key()
+
+
+def edited(entry: Entry, **changed: object) -> None:
+    """Edit an entry's manifest by hand, so well that it is canonical."""
+    text = dataclasses.replace(entry.manifest, **changed).to_json()  # type: ignore[arg-type]
+    (entry.path / "manifest.json").write_bytes(text)
+
+
+def test_a_manifest_that_was_edited_and_contradicts_its_verifying_key_is_found(
+    catalogue: Catalogue,
+) -> None:
+    add(catalogue, "b")
+    edited(add(catalogue, "a"), n_public=2)
+    expected = [Fault("a", "vk is of 1 public inputs, not of 2")]
+    assert catalogue.verify() == catalogue.verify("a") == expected
+
+
+@pytest.mark.parametrize(
+    ("mark", "insecure", "what"),
+    [
+        (DEVELOPMENT_MARK, False, "does not say insecure, but zkey is of a development set-up"),
+        (bytes(64), True, "says insecure, but zkey is of no development set-up"),
+    ],
+)
+def test_a_manifest_and_a_key_that_disagree_on_a_development_set_up_are_found(
+    catalogue: Catalogue, mark: bytes, insecure: bool, what: str
+) -> None:
+    with catalogue.stage("a") as staging:
+        staging.write("zkey", zkey_of(b"key", mark))
+        staging.write("vk", VK.to_bytes())
+        right = dataclasses.replace(manifest_of(staging.files), insecure=not insecure)
+        entry = staging.publish(right)
+    assert catalogue.verify() == []
+    edited(entry, insecure=insecure)
+    assert catalogue.verify("a") == [Fault("a", f"manifest.json {what}")]
+    with pytest.raises(BrokenCircuitError, match=what):
+        catalogue.show("a").check_mark()
+
+
+def test_a_key_file_whose_mark_cannot_be_read_is_broken(catalogue: Catalogue) -> None:
+    entry = add(catalogue, "a")
+    entry.file("zkey").write_bytes(b"kez")
+    with pytest.raises(BrokenCircuitError, match="zkey: has only 3 bytes"):
+        entry.check_mark()
+    entry.file("zkey").unlink()
+    with pytest.raises(BrokenCircuitError, match="zkey cannot be read: No such file"):
+        entry.check_mark()
 
 
 def test_adding_a_damaged_circuit_again_repairs_it(catalogue: Catalogue) -> None:

@@ -97,6 +97,33 @@ async def test_an_altered_file_of_the_catalogue_ends_verify_with_one(
     assert "one: zkey was altered" in ended.err
 
 
+async def test_a_manifest_edited_by_hand_ends_verify_with_one_and_is_listed_as_unusable(
+    cli: Cli, data_dir: Path
+) -> None:
+    await cli("circuits", "add", "one", *files_of(ONE))
+    setup = ("circuits", "setup", "two", "--r1cs", ONE / "circuit.r1cs", "--insecure")
+    assert (await cli(*setup)).code == 0
+    for name, before, after, what in (
+        ("one", b'"n_public":1', b'"n_public":2', "vk is of 1 public inputs, not of 2"),
+        ("two", b'"insecure":true,', b"", "zkey is of a development set-up"),
+    ):
+        path = data_dir / "circuits" / name / "manifest.json"
+        text = path.read_bytes()
+        assert text.count(before) == 1
+        path.write_bytes(text.replace(before, after))
+        for arguments in (("verify",), ("verify", name)):
+            ended = await cli("circuits", *arguments, "--json")
+            assert ended.code == 1
+            assert f"{name}: " in ended.object["problems"][0]
+            assert what in ended.object["problems"][0]
+            assert "remove the circuit and add it again" in ended.err
+        listed = (await cli("circuits", "list", "--json")).object
+        assert what in listed["broken"][name]
+        assert name not in [circuit["circuit_id"] for circuit in listed["circuits"]]
+        path.write_bytes(text)
+    assert (await cli("circuits", "verify")).code == 0
+
+
 async def test_removing_without_the_scheduler_that_left_its_address_works(
     cli: Cli, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

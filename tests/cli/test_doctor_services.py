@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,19 @@ def test_a_file_that_was_changed_by_hand_is_named(entry: Entry, tmp_path: Path) 
     path.unlink()
     (check,) = check_catalogue(tmp_path / "circuits", full=True)
     assert "No such file" in check.found or "zkey" in check.found
+
+
+def test_a_manifest_that_contradicts_its_key_fails_by_name(entry: Entry, tmp_path: Path) -> None:
+    edited = replace(entry.manifest, insecure=True).to_json()
+    (entry.path / "manifest.json").write_bytes(edited)
+    (check,) = check_catalogue(tmp_path / "circuits", full=False)
+    assert (check.name, check.status) == ("circuit one", Status.FAIL)
+    assert "says insecure, but zkey is of no development set-up" in check.found
+    edited = replace(entry.manifest, n_public=2).to_json()
+    (entry.path / "manifest.json").write_bytes(edited)
+    (check,) = check_catalogue(tmp_path / "circuits", full=True)
+    assert (check.name, check.status) == ("circuit one", Status.FAIL)
+    assert "vk is of 1 public inputs, not of 2" in check.found
 
 
 def test_large_files_are_read_only_when_asked_for(

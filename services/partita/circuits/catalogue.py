@@ -9,7 +9,8 @@ A folder appears and disappears by one rename, so several processes may use a ca
 reader sees an entry in full or not at all. A name is bound to one manifest until it is removed. A
 damaged entry is reported and does not disturb the others.
 
-Nothing here reads keys or programs: `intake` checks files before they come here.
+`intake` checks files before they come here. Here only the verifying key and the mark of development
+keys are read: what a manifest that was edited by hand contradicts first.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from partita.circuits.container import map_file
+from partita.circuits.development import is_development_key
 from partita.circuits.durable import sha256_of, sync_directory
 from partita.circuits.errors import BrokenCircuitError, CatalogueError, UnknownCircuitError
-from partita.circuits.manifest import Manifest
+from partita.circuits.manifest import KEY_ROLES, Manifest
 from partita.circuits.staging import MANIFEST_NAME, STAGING_PREFIX, Staging
 from partita.groth16.errors import FormatError, InputError
 from partita.groth16.verifying_key import VerifyingKey
@@ -88,21 +91,54 @@ class Entry:
             )
         return key
 
+    def check_mark(self) -> None:
+        """Compare what the manifest and the key file say of a development set-up.
+
+        Raises:
+            BrokenCircuitError: they differ, or the key file cannot be read.
+        """
+        role = KEY_ROLES[self.manifest.family][0]
+        try:
+            marked = is_development_key(role, role, map_file(self.file(role)))
+        except OSError as error:
+            raise BrokenCircuitError(
+                self.circuit_id, f"{role} cannot be read: {error.strerror}"
+            ) from None
+        except FormatError as error:
+            raise BrokenCircuitError(self.circuit_id, str(error)) from None
+        if marked and not self.manifest.insecure:
+            raise BrokenCircuitError(
+                self.circuit_id,
+                f"{MANIFEST_NAME} does not say insecure, but {role} is of a development set-up",
+            )
+        if self.manifest.insecure and not marked:
+            raise BrokenCircuitError(
+                self.circuit_id,
+                f"{MANIFEST_NAME} says insecure, but {role} is of no development set-up",
+            )
+
+    def contradictions(self) -> list[str]:
+        """What the manifest says and its key does not, where the files are as their digests say."""
+        found: list[str] = []
+        for check in (self.verifying_key, self.check_mark):
+            try:
+                check()
+            except BrokenCircuitError as error:
+                found.append(error.what)
+        return found
+
 
 @dataclass(frozen=True, slots=True)
-class AlteredFile:
-    """A file that is not what its manifest says.
+class Fault:
+    """What is wrong with a circuit whose manifest can be read.
 
     Attributes:
-        circuit_id, role: which file.
-        expected: its SHA-256 in the manifest, hex.
-        found: its SHA-256 on the disk, or why it cannot be read.
+        circuit_id: which.
+        what: the file, what was expected of it and what was found.
     """
 
     circuit_id: str
-    role: str
-    expected: str
-    found: str
+    what: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +201,8 @@ class Catalogue:
             raise BrokenCircuitError(circuit_id, found)
         return found
 
-    def verify(self, circuit_id: str | None = None) -> list[AlteredFile]:
-        """Read every file of one circuit, or of all, and compare digests.
+    def verify(self, circuit_id: str | None = None) -> list[Fault]:
+        """Read every file of one circuit, or of all; compare digests, then manifest and key.
 
         Raises:
             UnknownCircuitError, BrokenCircuitError: as `show`, for a circuit that is named.
@@ -175,16 +211,11 @@ class Catalogue:
             entries = [self.show(circuit_id)]
         else:
             entries = list(self.scan().circuits.values())
-        altered: list[AlteredFile] = []
-        for entry in entries:
-            for role, expected in entry.manifest.files.items():
-                try:
-                    found = sha256_of(entry.file(role))
-                except OSError as error:
-                    found = error.strerror or str(error)
-                if found != expected:
-                    altered.append(AlteredFile(entry.circuit_id, role, expected, found))
-        return altered
+        return [
+            Fault(entry.circuit_id, what)
+            for entry in entries
+            for what in _altered(entry) or entry.contradictions()
+        ]
 
     def stage(self, circuit_id: str) -> Staging:
         """A folder to put a new entry's files in, for use in `with`; see `Staging`.
@@ -263,6 +294,19 @@ class Catalogue:
                     shutil.rmtree(path)
             except FileNotFoundError:
                 continue
+
+
+def _altered(entry: Entry) -> list[str]:
+    """The files of an entry that are not what their digests say."""
+    altered: list[str] = []
+    for role, expected in entry.manifest.files.items():
+        try:
+            found = sha256_of(entry.file(role))
+        except OSError as error:
+            found = error.strerror or str(error)
+        if found != expected:
+            altered.append(f"{role} was altered: expected {expected}, found {found}")
+    return altered
 
 
 def _state(found: Mapping[str, Entry | str]) -> CatalogueState:

@@ -8,7 +8,7 @@ InputError (groth16)
 └── CatalogueError           the catalogue refuses a change, or an entry is unusable
     ├── UnknownCircuitError
     ├── CircuitExistsError   the name is bound to other files
-    └── BrokenCircuitError   a file of the entry is missing or was altered
+    └── BrokenCircuitError   a file of the entry is missing, was altered or contradicts another
 PackingError                 a packed key cannot be written here: disk, permission or quota
 SynthesisStoppedError        the caller no longer wants the witness
 """
@@ -115,6 +115,6 @@ class BrokenCircuitError(CatalogueError):
     """
 
     def __init__(self, circuit_id: str, what: str) -> None:
-        super().__init__(f"circuit {circuit_id!r}: {what}; add it again")
+        super().__init__(f"circuit {circuit_id!r}: {what}; remove it and add it again")
         self.circuit_id = circuit_id
         self.what = what

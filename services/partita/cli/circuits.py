@@ -147,9 +147,12 @@ def list_circuits(data_dir: DataDirOption = None, as_json: JsonFlag = False) -> 
     from rich.table import Table
 
     state = _catalogue(data_dir).scan()
+    why = {name: entry.contradictions() for name, entry in state.circuits.items()}
+    circuits = [entry for name, entry in state.circuits.items() if not why[name]]
+    unusable = {**state.broken, **{name: "; ".join(found) for name, found in why.items() if found}}
     names = ("circuit", "curve", "constraints", "public", "inputs", "manifest", "note")
     table = Table(*names, box=None)
-    for entry in state.circuits.values():
+    for entry in circuits:
         manifest = entry.manifest
         table.add_row(
             entry.circuit_id,
@@ -160,13 +163,10 @@ def list_circuits(data_dir: DataDirOption = None, as_json: JsonFlag = False) -> 
             entry.manifest_sha256.hex()[:12],
             _INSECURE if manifest.insecure else "",
         )
-    broken = [f"{name}: unusable: {why}" for name, why in state.broken.items()]
-    value = {
-        "circuits": [_entry(entry) for entry in state.circuits.values()],
-        "broken": dict(state.broken),
-    }
-    empty = [] if state.circuits else ["no circuits; `partita circuits add` adds one"]
-    show(as_json, value, *([table] if state.circuits else empty), *broken)
+    broken = [f"{name}: unusable: {text}" for name, text in unusable.items()]
+    value = {"circuits": [_entry(entry) for entry in circuits], "broken": unusable}
+    empty = [] if unusable else ["no circuits; `partita circuits add` adds one"]
+    show(as_json, value, *([table] if circuits else empty), *broken)
 
 
 @app.command("show")
@@ -206,14 +206,11 @@ def verify_circuits(
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare every file with its digest; exit code 1 if one was altered."""
+    """Compare files with their digests, manifests with keys; exit code 1 if something is wrong."""
     catalogue = _catalogue(data_dir)
     with progress("reading files"):
-        altered = catalogue.verify(name)
-    problems = [
-        f"{one.circuit_id}: {one.role} was altered: expected {one.expected}, found {one.found}"
-        for one in altered
-    ]
+        faults = catalogue.verify(name)
+    problems = [f"{fault.circuit_id}: {fault.what}" for fault in faults]
     circuits = catalogue.scan()
     if name is None:
         problems += [f"{circuit}: {why}" for circuit, why in circuits.broken.items()]

@@ -19,7 +19,7 @@ _START = "start one: `partita up`, `partita scheduler`"
 
 
 def check_catalogue(folder: Path, *, full: bool) -> list[Check]:
-    """Compare the circuits' files with their digests.
+    """Compare the circuits' files with their digests, and their manifests with their keys.
 
     Args:
         folder: DATA_DIR/circuits.
@@ -35,7 +35,8 @@ def check_catalogue(folder: Path, *, full: bool) -> list[Check]:
         altered, unread = _altered(entry, full=full)
         skipped += unread
         cure = f"put the right file back, or `partita circuits remove {name}` and add it again"
-        wrong += [fail(f"circuit {name}", text, cure) for text in altered]
+        found = altered or entry.contradictions()
+        wrong += [fail(f"circuit {name}", text, cure) for text in found]
     if wrong:
         return wrong
     text = f"{len(state.circuits)} as their digests say"
