@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -76,6 +77,64 @@ async def test_a_damaged_circuit_does_not_disturb_the_others(
     (broken / "manifest.json").write_text("{")
     async with running(data_dir, prover) as service:
         assert [c.circuit_id for c in (await circuits(service)).circuits] == ["product"]
+
+
+def deface(data_dir: Path, **edited: object) -> None:
+    """Make the circuit "product" unusable: its manifest edited by hand, or cut off."""
+    entry = Catalogue(data_dir / "circuits").show("product")
+    text = replace(entry.manifest, **edited).to_json()  # type: ignore[arg-type]
+    (entry.path / "manifest.json").write_bytes(text if edited else text[:-1])
+
+
+async def residency(service: Running) -> None:
+    """Ask for something that makes the scheduler look at its catalogue."""
+    await service.fleet.SetResidency(
+        fleet_pb2.SetResidencyRequest(circuit_id="product", residency=fleet_pb2.RESIDENCY_AUTO)
+    )
+
+
+@pytest.mark.parametrize(
+    ("edited", "why"),
+    [
+        ({}, "is not JSON"),
+        ({"n_public": 2}, "vk is of 1 public inputs, not of 2"),
+        ({"insecure": True}, "says insecure, but zkey is of no development set-up"),
+    ],
+    ids=["cut", "n_public", "insecure"],
+)
+async def test_an_unusable_circuit_is_told_as_such_to_submitters_and_can_be_removed_and_added_again(
+    data_dir: Path, prover: Prover, edited: dict[str, object], why: str
+) -> None:
+    remove = fleet_pb2.RemoveCircuitRequest(circuit_id="product")
+    async with running(data_dir, prover) as service:
+        deface(data_dir, **edited)
+        with refused(Code.NOT_FOUND, "UNKNOWN_CIRCUIT") as refusal:
+            await residency(service)
+        assert why in refusal.message
+        with refused(Code.NOT_FOUND, "UNKNOWN_CIRCUIT") as refusal:
+            await service.submit([(2, 3)])
+        assert refusal.fields == ("circuit_id",)
+        assert why in refusal.message
+        assert "remove it with `partita circuits remove` and add it again" in refusal.message
+        assert not (await circuits(service)).circuits
+
+        await service.fleet.RemoveCircuit(remove)
+        with refused(Code.NOT_FOUND, "UNKNOWN_CIRCUIT") as refusal:
+            await service.fleet.RemoveCircuit(remove)
+        assert "no circuit is called 'product'" in refusal.message
+        await asyncio.to_thread(add, data_dir / "circuits", "product", "one-constraint-bn254")
+        await residency(service)
+        assert [c.circuit_id for c in (await circuits(service)).circuits] == ["product"]
+
+
+async def test_an_unusable_circuit_is_not_removed_while_an_open_job_names_it(
+    data_dir: Path, prover: Prover
+) -> None:
+    async with running(data_dir, prover) as service:
+        await service.submit([(2, 3)])
+        deface(data_dir)
+        with refused(Code.FAILED_PRECONDITION, "CIRCUIT_IN_USE"):
+            await service.fleet.RemoveCircuit(fleet_pb2.RemoveCircuitRequest(circuit_id="product"))
 
 
 async def test_a_circuit_can_be_added_from_afar_and_removed_when_no_open_job_names_it(
@@ -158,3 +217,42 @@ async def test_a_verifying_key_that_is_none_is_refused(service: Running, data_di
             fleet_pb2.AddCircuitRequest(circuit_id="junk", manifest_json=manifest)
         )
     assert refusal.fields == ("manifest_json.files.vk",)
+
+
+@pytest.mark.parametrize("says_insecure", [False, True])
+async def test_a_key_from_afar_whose_mark_its_manifest_contradicts_is_refused(
+    service: Running, tmp_path: Path, says_insecure: bool
+) -> None:
+    elsewhere = Catalogue(tmp_path / "elsewhere")
+    if says_insecure:
+        await asyncio.to_thread(add, elsewhere.root, "x", "linear-only-bn254")
+    else:
+        sources = CircuitSources(r1cs=EDGE / "one-constraint-bn254" / "circuit.r1cs")
+        await asyncio.to_thread(set_up_circuit, elsewhere, "x", sources, KeyFamily.SNARKJS)
+    entry = elsewhere.show("x")
+    for role in entry.manifest.files:
+        await upload(service.blobs, entry.file(role).read_bytes())
+    wrong = replace(entry.manifest, insecure=says_insecure).to_json().decode()
+    request = fleet_pb2.AddCircuitRequest(circuit_id="x", manifest_json=wrong)
+    with refused(Code.INVALID_ARGUMENT, "BAD_INPUT") as refusal:
+        await service.fleet.AddCircuit(request)
+    assert refusal.fields == ("manifest_json.insecure",)
+    right = entry.manifest.to_json().decode()
+    added = await service.fleet.AddCircuit(
+        fleet_pb2.AddCircuitRequest(circuit_id="x", manifest_json=right)
+    )
+    assert added.circuit.insecure != says_insecure
+
+
+async def test_a_key_from_afar_that_is_none_is_refused(service: Running, data_dir: Path) -> None:
+    entry = Catalogue(data_dir / "circuits").show("product")
+    junk = b"no key"
+    for role in entry.manifest.files:
+        await upload(service.blobs, junk if role == "zkey" else entry.file(role).read_bytes())
+    manifest = entry.manifest.to_json().decode()
+    manifest = manifest.replace(entry.manifest.files["zkey"], blob_ref(junk).sha256.hex())
+    with refused(Code.INVALID_ARGUMENT, "BAD_INPUT") as refusal:
+        await service.fleet.AddCircuit(
+            fleet_pb2.AddCircuitRequest(circuit_id="junk", manifest_json=manifest)
+        )
+    assert refusal.fields == ("manifest_json.files.zkey",)

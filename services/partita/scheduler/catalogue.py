@@ -1,7 +1,8 @@
 """The scheduler's view of the catalogue on disk: looked at again and again, by stat.
 
 Keeps the verifying key of every circuit it has seen while it runs, so that proofs of a job whose
-circuit was just removed can still be checked. Unusable entries are logged once and left out.
+circuit was just removed can still be checked. Unusable entries are logged once and left out; why
+they are unusable is kept for those who ask for them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from partita.circuits.catalogue import Catalogue, CatalogueState, Entry
+from partita.circuits.errors import BrokenCircuitError
 from partita.groth16.errors import Groth16Error
 from partita.groth16.verifying_key import VerifyingKey
 from partita.scheduler.core.events import CatalogueChanged
@@ -42,11 +44,12 @@ class KnownCircuit:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """All usable circuits at one moment."""
+    """All usable circuits at one moment, and why the others are not."""
 
     revision: bytes
     circuits: dict[str, KnownCircuit] = field(default_factory=dict)
     by_digest: dict[bytes, CircuitFile] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
 
     def event(self) -> CatalogueChanged:
         """Return what the core is told."""
@@ -109,24 +112,27 @@ class CatalogueWatcher:
         if state is self._state:
             return None
         self._state = state
-        broken = dict(state.broken)
-        known = Known(state.revision)
+        known = Known(state.revision, broken=dict(state.broken))
         for name, entry in state.circuits.items():
             try:
                 known.circuits[name] = circuit = self._circuit(entry)
+            except BrokenCircuitError as error:
+                known.broken[name] = error.what
+                continue
             except (Groth16Error, OSError) as error:
-                broken[name] = str(error)
+                known.broken[name] = str(error)
                 continue
             self._keys[entry.manifest_sha256] = circuit.vk
             known.by_digest.update((file.ref.sha256, file) for file in circuit.files)
-        for name, why in broken.items():
+        for name, why in known.broken.items():
             if self._broken.get(name) != why:
                 _log.warning("catalogue.unusable", circuit_id=name, why=why)
-        self._broken = broken
+        self._broken = known.broken
         return known
 
     def _circuit(self, entry: Entry) -> KnownCircuit:
         vk = self._keys.get(entry.manifest_sha256) or entry.verifying_key()
+        entry.check_mark()
         files = []
         for role, digest in entry.manifest.files.items():
             path = entry.file(role)

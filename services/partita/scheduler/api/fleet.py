@@ -13,12 +13,20 @@ from typing import Any
 import grpc
 
 from partita.circuits.catalogue import Catalogue
-from partita.circuits.manifest import Manifest
+from partita.circuits.container import map_file
+from partita.circuits.development import is_development_key
+from partita.circuits.manifest import KEY_ROLES, Manifest
 from partita.groth16.errors import FormatError, Groth16Error
 from partita.groth16.keys import KeyFamily
 from partita.groth16.verifying_key import VerifyingKey
 from partita.scheduler.api.fleet_views import prover_message, snapshot_message
-from partita.scheduler.api.status import answers_errors, bad, missing_blobs, refusal
+from partita.scheduler.api.status import (
+    answers_errors,
+    bad,
+    missing_blobs,
+    refusal,
+    unknown_circuit,
+)
 from partita.scheduler.api.translate import bytes_message
 from partita.scheduler.catalogue import CatalogueWatcher, KnownCircuit
 from partita.scheduler.core.events import ModeSet, ResidencySet, TrustSet
@@ -187,12 +195,15 @@ class FleetService(ProverFleetService):
                 path = staging.copy(role, self._engine.blobs.path(bytes.fromhex(digest)))
                 if role == "vk":
                     _check_vk(manifest, path.read_bytes())
+                elif role == KEY_ROLES[manifest.family][0]:
+                    _check_mark(manifest, role, map_file(path))
             staging.publish(manifest)
 
     def _known(self, circuit_id: str) -> KnownCircuit:
-        circuit = self._catalogue.known.circuits.get(circuit_id)
+        known = self._catalogue.known
+        circuit = known.circuits.get(circuit_id)
         if circuit is None:
-            raise bad("circuit_id", f"no circuit is called {circuit_id[:64]!r}", "UNKNOWN_CIRCUIT")
+            raise unknown_circuit(circuit_id, known.broken.get(circuit_id))
         return circuit
 
     @answers_errors
@@ -203,7 +214,8 @@ class FleetService(ProverFleetService):
         del context
         circuit_id = request.circuit_id
         await self._catalogue.refresh()
-        self._known(circuit_id)
+        if circuit_id not in self._catalogue.known.broken:
+            self._known(circuit_id)
         self._engine.run_now()
         load = {c.circuit_id: c.open_jobs for c in self._engine.core.fleet().circuits}
         if load.get(circuit_id):
@@ -225,6 +237,24 @@ def _check_vk(manifest: Manifest, data: bytes) -> None:
         raise bad(
             "manifest_json.counts.n_public",
             f"{manifest.n_public}, but the verifying key has {vk.n_public} public inputs",
+        )
+
+
+def _check_mark(manifest: Manifest, role: str, data: memoryview) -> None:
+    """Let no key of a development set-up in under a manifest that does not say so."""
+    try:
+        marked = is_development_key(role, role, data)
+    except FormatError as error:
+        raise bad(f"manifest_json.files.{role}", str(error)) from error
+    if marked and not manifest.insecure:
+        raise bad(
+            "manifest_json.insecure",
+            f"is absent, but the {role} is of a development set-up: say true",
+        )
+    if manifest.insecure and not marked:
+        raise bad(
+            "manifest_json.insecure",
+            f"is true, but the {role} is of no development set-up: leave it out",
         )
 
 

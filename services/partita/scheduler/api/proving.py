@@ -116,7 +116,7 @@ class ProvingService(proving_pb2_grpc.ProvingServiceServicer):
         self._refuse_if_draining()
         submission = checked(
             request,
-            self._catalogue.known.circuits,
+            self._catalogue.known,
             allow_prover_statements=self._allow_prover_statements,
         )
         while True:

@@ -144,6 +144,24 @@ def bad(field: str, text: str, reason: str = "BAD_INPUT") -> RpcError:
     return refusal(reason, fields={field: text})
 
 
+def unknown_circuit(circuit_id: str, why_unusable: str | None) -> RpcError:
+    """Return UNKNOWN_CIRCUIT.
+
+    Args:
+        circuit_id: what the caller named.
+        why_unusable: of a circuit of that name which is there and cannot be used; None: none is.
+    """
+    name = f"{circuit_id[:64]!r}"
+    if why_unusable is None:
+        text = f"no circuit is called {name}: add it with `partita circuits add`, or mend the name"
+    else:
+        text = (
+            f"{name} cannot be used: {why_unusable}; remove it with `partita circuits remove` "
+            "and add it again"
+        )
+    return bad("circuit_id", text, "UNKNOWN_CIRCUIT")
+
+
 def missing_blobs(digests: tuple[bytes, ...]) -> RpcError:
     """Return BLOB_MISSING with the first digests, in ErrorInfo under `sha256`, comma separated."""
     listed = digests[:MAX_LISTED_DIGESTS]

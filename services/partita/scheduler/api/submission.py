@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from partita.groth16.curves import SCALAR_SIZE_BYTES, curve_named
 from partita.groth16.errors import Groth16Error
 from partita.groth16.statement import decode_statement
-from partita.scheduler.api.status import bad
+from partita.scheduler.api.status import bad, unknown_circuit
 from partita.scheduler.api.translate import member, ns_of
-from partita.scheduler.catalogue import KnownCircuit
+from partita.scheduler.catalogue import Known, KnownCircuit
 from partita.scheduler.config import MAX_INLINE_BYTES
 from partita.scheduler.core.model import BlobRef, PartitionSpec, Priority, StatementSource
 from partita.scheduler.identity import job_digest
@@ -55,7 +55,7 @@ class Submission:
 
 def checked(
     request: proving_pb2.SubmitJobRequest,
-    circuits: dict[str, KnownCircuit],
+    known: Known,
     *,
     allow_prover_statements: bool,
 ) -> Submission:
@@ -75,14 +75,9 @@ def checked(
             f"{len(request.partitions)} partitions: a job has 1 to {MAX_PARTITIONS}; split it",
             reason,
         )
-    circuit = circuits.get(request.circuit_id)
+    circuit = known.circuits.get(request.circuit_id)
     if circuit is None:
-        raise bad(
-            "circuit_id",
-            f"no circuit is called {request.circuit_id[:64]!r}: add it with "
-            "`partita circuits add`, or mend the name",
-            "UNKNOWN_CIRCUIT",
-        )
+        raise unknown_circuit(request.circuit_id, known.broken.get(request.circuit_id))
     manifest = circuit.entry.manifest
     limit = manifest.input_formats.get(request.input_format)
     if limit is None:
