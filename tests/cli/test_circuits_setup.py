@@ -8,6 +8,7 @@ import pytest
 
 from partita.circuits.development import DEVELOPMENT_MARK
 from tests.cli.conftest import Cli
+from tests.small_disk import filled, read_only, small_disk
 
 EDGE = Path("tests/vectors/edge")
 ONE = EDGE / "one-constraint-bn254"
@@ -146,6 +147,55 @@ async def test_bellpersons_key_is_added_with_its_circuit_only(cli: Cli, data_dir
     ended = await cli("circuits", "add", "x", "--params", data_dir / "damaged", *files_of(ONE_BLS))
     assert ended.code == 2
     assert "damaged" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("out", "why"),
+    [
+        ("absent/one.zkey", "No such file or directory"),
+        ("file/one.zkey", "Not a directory"),
+        ("folder", "is there and is no file"),
+    ],
+)
+async def test_an_exported_key_that_cannot_be_written_is_refused_by_its_name_before_any_work(
+    cli: Cli, tmp_path: Path, out: str, why: str
+) -> None:
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "folder").mkdir()
+    zkey = tmp_path / out
+    ended = await cli("circuits", "setup", "one", *files_of(ONE), "--insecure", "--zkey", zkey)
+    assert ended.code == 2
+    assert ended.err.startswith(f"error: --zkey {zkey}: ")
+    assert why in ended.err
+    assert ".tmp" not in ended.err
+    left = {path.name for path in await asyncio.to_thread(list_folder, tmp_path)}
+    assert left == {"file", "folder"}, "no data directory was made"
+
+
+async def test_an_exported_key_on_a_read_only_disk_is_refused_before_any_work(
+    cli: Cli, tmp_path: Path, data_dir: Path
+) -> None:
+    zkey = tmp_path / "disk" / "one.zkey"
+    with small_disk(zkey.parent, 1 << 16), read_only(zkey.parent):
+        ended = await cli("circuits", "setup", "one", *files_of(ONE), "--insecure", "--zkey", zkey)
+    assert ended.code == 2
+    assert ended.err.startswith(f"error: --zkey {zkey}: cannot be written: Read-only file system;")
+    assert not await asyncio.to_thread(data_dir.exists)
+
+
+async def test_a_disk_that_fills_up_under_an_exported_key_is_told_after_the_warning(
+    cli: Cli, tmp_path: Path, data_dir: Path
+) -> None:
+    zkey = tmp_path / "disk" / "one.zkey"
+    with small_disk(zkey.parent, 1 << 16), filled(zkey.parent):
+        ended = await cli("circuits", "setup", "one", *files_of(ONE), "--insecure", "--zkey", zkey)
+        assert list_folder(zkey.parent) == [zkey.parent / "filler"]
+    assert ended.code == 2
+    warning, error = ended.err.splitlines()
+    assert "is INSECURE" in warning
+    assert error.startswith(f"error: --zkey {zkey}: cannot be written: No space left on device")
+    assert str(data_dir / "circuits" / "one" / "zkey") in error
+    assert (await cli("circuits", "show", "one", "--json")).object["insecure"] is True
 
 
 @pytest.mark.parametrize(

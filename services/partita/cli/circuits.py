@@ -107,7 +107,6 @@ def setup(
     Whoever makes a key this way could keep its secrets and prove false statements: the circuit is
     marked insecure for good. A key for production comes from a ceremony of several people.
     """
-    from partita.circuits.durable import copy_synced, renaming
     from partita.circuits.intake import CircuitSources, set_up_circuit
     from partita.groth16.keys import KeyFamily
 
@@ -119,6 +118,8 @@ def setup(
         )
     if zkey is not None and family is not FamilyName.SNARKJS:
         raise UsageError("--zkey: only keys of family snarkjs can be written as a .zkey")
+    if zkey is not None:
+        _require_writable(zkey)
     sources = CircuitSources(r1cs=r1cs, wasm=wasm, sym=sym)
     packed = packed_keys(data_dir_of(data_dir))
     with progress(f"setting up {r1cs}", "bytes") as step:
@@ -131,13 +132,10 @@ def setup(
             packed,
             step,
         )
-    if zkey is not None:
-        temporary = zkey.with_name(f".{zkey.name}.tmp")
-        temporary.unlink(missing_ok=True)
-        with renaming(temporary, zkey):
-            copy_synced(entry.file("zkey"), temporary)
     seeded = "" if seed is None else f"; anyone who knows the seed {seed} can forge its proofs"
     note(f"warning: the key of {name} is INSECURE, for development only{seeded}")
+    if zkey is not None:
+        _export(entry, zkey)
     _show_added(entry, "set up", as_json)
 
 
@@ -253,6 +251,43 @@ def remove(
     if entry is not None:
         _discard_packed(entry, catalogue, packed_keys(root))
     show(as_json, {"removed": name}, f"removed {name}")
+
+
+def _require_writable(out: Path) -> None:
+    """Find out before the work whether its copy can be written; nothing is left behind."""
+    try:
+        if out.exists() and not out.is_file():
+            raise UsageError(f"--zkey {out}: is there and is no file; name a file")
+        temporary = _temporary(out)
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
+    except OSError as error:
+        raise UsageError(
+            f"--zkey {out}: cannot be written: {error.strerror}; name a file in a folder that is "
+            "there and may be written to"
+        ) from None
+
+
+def _export(entry: Entry, out: Path) -> None:
+    """Write a copy of an entry's .zkey, whole or not at all."""
+    from partita.circuits.durable import copy_synced, renaming
+
+    try:
+        temporary = _temporary(out)
+        with renaming(temporary, out):
+            copy_synced(entry.file("zkey"), temporary)
+    except OSError as error:
+        raise UsageError(
+            f"--zkey {out}: cannot be written: {error.strerror}; {entry.circuit_id} is set up, "
+            f"its key is {entry.file('zkey')}"
+        ) from None
+
+
+def _temporary(out: Path) -> Path:
+    """Where a file is written before it gets its name; nothing is there."""
+    temporary = out.with_name(f".{out.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    return temporary
 
 
 def _discard_packed(entry: Entry, catalogue: Catalogue, packed: PackedKeys) -> None:
