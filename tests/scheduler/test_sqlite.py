@@ -41,6 +41,7 @@ from partita.scheduler.core.records import (
 from partita.scheduler.schema import SCHEMA_VERSION
 from partita.scheduler.sqlite import SqliteStore
 from partita.scheduler.store import (
+    Change,
     DataDirInUseError,
     DataDirLock,
     InputsDropped,
@@ -145,7 +146,7 @@ def test_the_newest_row_of_each_key_wins_and_ended_ones_are_gone(path: Path) -> 
 def test_one_batch_leaves_what_its_changes_leave_one_by_one(tmp_path: Path) -> None:
     other = replace(JOB, job_id="j2", job_seq=JOB.job_seq + 1)
     leases = [replace(LEASE, lease_id=f"9.{i}", index=i) for i in range(450)]
-    changes = [
+    changes: list[Change] = [
         *(ACCEPTED, LEASE, LeaseEnded("1.3"), replace(LEASE, attempt=2), PARTITION),
         *leases,
         *(LeaseEnded(lease.lease_id) for lease in leases[:400]),
