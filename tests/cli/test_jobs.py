@@ -83,24 +83,29 @@ async def test_wait_writes_the_job_and_each_proof_as_snarkjs_does(
     assert json.loads((out / "job.json").read_text())["state"] == "completed"
 
 
-async def test_no_proof_of_an_earlier_job_stays_in_the_folder(
-    cli: Cli, peer: Peer, tmp_path: Path
+@pytest.mark.parametrize("wrote_before", [True, False])
+async def test_no_proof_of_the_job_before_stays_in_the_folder_and_nothing_else_goes(
+    cli: Cli, peer: Peer, tmp_path: Path, wrote_before: bool
 ) -> None:
     out = tmp_path / "out"
-    for place in ("1", "2", "notes"):
+    for place in ("1", "2", "7", "2024", "notes"):
         (out / place).mkdir(parents=True)
         (out / place / "proof.json").write_text("earlier")
         (out / place / "public.json").write_text("earlier")
     (out / "2" / "mine.txt").touch()
+    (out / "3").symlink_to(out / "notes")
+    if wrote_before:
+        (out / "job.json").write_text('{"partitions_total": 5}')
     waiting = asyncio.create_task(
         cli("submit", "c", "--witness", ONE / "witness.wtns", "--wait", "--out", out)
     )
     await ended_job(peer, proving_pb2.JOB_STATE_COMPLETED)
     assert (await waiting).code == 0
     found = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
-    kept = {"2/mine.txt", "notes/proof.json", "notes/public.json"}
-    assert found == {"job.json", "0/proof.json", "0/public.json"} | kept
-    assert not (out / "1").exists()
+    places = ("7", "2024", "notes") if wrote_before else ("1", "2", "7", "2024", "notes")
+    kept = {f"{place}/{name}.json" for place in places for name in ("proof", "public")}
+    assert found == {"job.json", "0/proof.json", "0/public.json", "2/mine.txt"} | kept
+    assert (out / "1").exists() is not wrote_before
 
 
 async def test_a_failed_job_ends_with_one_and_its_reason(cli: Cli, peer: Peer) -> None:

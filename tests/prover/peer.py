@@ -131,6 +131,7 @@ class Peer(
         self.circuits: list[fleet_pb2.Circuit] = []
         self.catalogue_revision = b""
         self.downloads: list[bytes] = []
+        self.asked = asyncio.Event()
         self.hold_downloads: asyncio.Event | None = None
 
     async def session(self) -> Session:
@@ -194,6 +195,7 @@ class Peer(
         self, request: blobs_pb2.DownloadRequest, context: Any
     ) -> AsyncIterator[blobs_pb2.DownloadResponse]:
         self.downloads.append(request.blob.sha256)
+        self.asked.set()
         if self.hold_downloads is not None:
             await self.hold_downloads.wait()
         data = self.blobs.get(request.blob.sha256)

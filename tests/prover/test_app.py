@@ -123,6 +123,38 @@ async def test_a_circuit_with_a_damaged_or_lost_file_is_offered_with_the_reason(
         assert reasons[POWER_OF_TWO.name] == ""
 
 
+async def test_a_catalogue_that_cannot_be_read_makes_circuits_unusable_and_no_more(
+    tmp_path: Path,
+) -> None:
+    add(tmp_path / "theirs", ONE_CONSTRAINT)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "circuits").touch()
+    async with serving() as peer, prover_on(peer, tmp_path / "mine"):
+        session = await offered(peer, tmp_path / "theirs")
+        assert "Not a directory" in session.hellos[-1].offers[0].unusable_reason
+
+
+async def test_a_file_that_stays_wrong_at_the_scheduler_is_asked_for_ever_more_rarely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(circuits, "_RECHECK_S", 0.05)
+    entry = add(tmp_path / "theirs", ONE_CONSTRAINT)
+    digest = hashlib.sha256(entry.file("zkey").read_bytes()).digest()
+    async with serving() as peer:
+        revision = peer.add_catalogue(tmp_path / "theirs")
+        peer.blobs[digest] = b"another file"
+        async with prover_on(peer, tmp_path / "mine"):
+            (await peer.session()).welcome(revision=revision)
+            begun_s = asyncio.get_running_loop().time()
+            while peer.downloads.count(digest) < 5:
+                async with asyncio.timeout(TIMEOUT_S):
+                    await peer.asked.wait()
+                peer.asked.clear()
+            # The other files come with the first try, which makes the second one a first again.
+            waits_s = [0.05 * times for times in (1, 1, 2, 4)]
+            assert asyncio.get_running_loop().time() - begun_s >= sum(waits_s)
+
+
 @pytest.mark.parametrize("where", ["here", "at the scheduler"])
 async def test_a_circuit_whose_file_is_put_back_is_offered_without_another_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str

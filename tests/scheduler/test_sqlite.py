@@ -194,7 +194,9 @@ def test_each_opening_has_a_greater_epoch_not_below_the_wall_clock(path: Path) -
     assert epochs == [1000, 1001, 1002, 2000]
 
 
-@pytest.mark.parametrize("how", ["dropped", "forgotten", "closed", "restored"])
+@pytest.mark.parametrize(
+    "how", ["dropped", "forgotten", "closed", "closed beside another", "restored"]
+)
 def test_an_input_that_is_no_longer_needed_leaves_no_trace_on_the_disk(
     path: Path, how: str
 ) -> None:
@@ -207,7 +209,10 @@ def test_an_input_that_is_no_longer_needed_leaves_no_trace_on_the_disk(
     elif how == "forgotten":
         assert store.apply([JobForgotten("j1")])
         store.scrub()
-    elif how == "closed":
+    elif how.startswith("closed"):
+        other = apsw.Connection(str(path))
+        if "beside" in how:
+            other.execute("SELECT * FROM jobs").fetchall()
         store.apply([InputsDropped("j1")])
         store.close()
     else:

@@ -74,7 +74,9 @@ class Entry:
         try:
             data = self.file("vk").read_bytes()
         except OSError as error:
-            raise BrokenCircuitError(self.circuit_id, f"vk cannot be read: {error}") from None
+            raise BrokenCircuitError(
+                self.circuit_id, f"vk cannot be read: {error.strerror}"
+            ) from None
         found = hashlib.sha256(data).hexdigest()
         if found != expected:
             raise BrokenCircuitError(
@@ -263,7 +265,7 @@ class Catalogue:
         try:
             with os.scandir(self.root / name) as found:
                 return sorted(
-                    (e.name, s.st_ino, s.st_size, s.st_mtime_ns) for e in found for s in [e.stat()]
+                    (e.name, s.st_ino, s.st_size, s.st_ctime_ns) for e in found for s in [e.stat()]
                 )
         except OSError as error:
             return str(error)

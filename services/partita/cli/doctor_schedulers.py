@@ -13,6 +13,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from partita.cli.doctor_report import Check, Status, fail, ok, warn
+from partita.service.grpcio import channel_options
 from partita.v1 import dispatch_pb2, prover_pb2, proving_pb2
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _row(address: str) -> str:
 def _ask(address: str) -> Check | str:
     """What an address says of itself, or why nobody answers there."""
     row = _row(address)
-    with grpc.insecure_channel(address) as channel:
+    with grpc.insecure_channel(address, channel_options()) as channel:
         try:
             status = _health(channel, _DISPATCH)
             for service, whose in _STRANGERS.items() if status is None else ():

@@ -143,7 +143,9 @@ def _check_health(name: str, address: str, path: Path) -> Check:
     import grpc
     from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-    with grpc.insecure_channel(address) as channel:
+    from partita.service.grpcio import channel_options
+
+    with grpc.insecure_channel(address, channel_options()) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         try:
             answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=_PROBE_S)

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
     from partita.v1 import proving_pb2
 
+_MOST_PARTITIONS: Final = 1024
 _CURVE_OF_SIZE: Final = {192: "bls12-381", 256: "bn254"}
 
 
 def write_results(
     out: Path, job: dict[str, Any], partitions: list[proving_pb2.Partition]
 ) -> list[Path]:
-    """Write what a job has; the files of another job in that folder are replaced or removed.
+    """Write what a job has; what an earlier job wrote into that folder is replaced or removed.
 
     Args:
         out: the folder; made if it is not there.
@@ -51,11 +52,16 @@ def write_results(
 
 
 def _remove_others(out: Path, written: list[Path]) -> None:
-    """Remove the proofs of an earlier job: nobody may take them for this one's."""
+    """Remove the proofs of the job that was written here before: nobody may take them for ours."""
+    try:
+        n_before = int(json.loads((out / "job.json").read_text())["partitions_total"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return
     ours = {path.parent for path in written}
-    for folder in out.iterdir():
-        if folder.name.isdecimal() and folder.is_dir() and folder not in ours:
-            (folder / "proof.json").unlink(missing_ok=True)
-            (folder / "public.json").unlink(missing_ok=True)
-            if not any(folder.iterdir()):
-                folder.rmdir()
+    for folder in (out / str(index) for index in range(min(n_before, _MOST_PARTITIONS))):
+        if folder in ours or folder.is_symlink() or not folder.is_dir():
+            continue
+        (folder / "proof.json").unlink(missing_ok=True)
+        (folder / "public.json").unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()

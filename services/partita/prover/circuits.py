@@ -2,14 +2,15 @@
 
 On a new revision: ListCircuits, download what is missing by digest, build offers, tell. One
 circuit after the other, so that a large one does not hold back the news of a small one's arrival.
-A circuit that cannot be used is looked at again when its files change, or while one is missing.
+A circuit that cannot be used is looked at again when its files change, and while one is missing
+ever more rarely.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import grpc
@@ -33,10 +34,29 @@ if TYPE_CHECKING:
 
 _RETRY_S = 1.0
 _RECHECK_S = 30.0
+_LEAST_OFTEN_S = 900.0
 _NEEDED_ROLES = frozenset({"zkey", "params", "wasm", "r1cs", "sym"})
 _Name = tuple[str, bytes]
 _Stamps = tuple[tuple[str, int, int] | None, ...]
 """Path, size and time of change of each file of a circuit; None where it is not here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unusable:
+    """A circuit that cannot be used.
+
+    Attributes:
+        circuit: as it is listed.
+        stamps: of its files, before it was tried.
+        tries: how often it was tried without any change.
+        due_s: when the loop's clock says that a missing file is asked for again.
+    """
+
+    circuit: fleet_pb2.Circuit
+    stamps: _Stamps
+    tries: int
+    due_s: float
+
 
 _log = logs.get("circuits")
 
@@ -73,10 +93,9 @@ class Circuits:
         self._changed = changed
         self._loop = asyncio.get_running_loop()
         self._known: dict[_Name, Circuit] = {}
-        self._unusable: dict[_Name, tuple[fleet_pb2.Circuit, _Stamps]] = {}
-        """What cannot be used, with its files as they were before it was tried."""
+        self._unusable: dict[_Name, _Unusable] = {}
         self._again: set[_Name] = set()
-        """What of that is to be tried again."""
+        """Which of them are to be tried again."""
         self._revision = b""
         self._wanted = b""
         self._wake = asyncio.Event()
@@ -162,11 +181,17 @@ class Circuits:
             self._again.discard(name)
             stamps = await asyncio.to_thread(self._stamps, circuit)
             built = await self._build(circuit, channel)
-            self._unusable.pop(name, None)
-            if built.offer.unusable_reason:
-                self._unusable[name] = circuit, stamps
+            tried = self._unusable.pop(name, None)
+            reason = built.offer.unusable_reason
+            if reason:
+                same = tried is not None and tried.stamps == stamps
+                tries = tried.tries + 1 if tried is not None and same else 0
+                wait_s = min(_RECHECK_S * 2**tries, _LEAST_OFTEN_S)
+                due_s = self._loop.time() + wait_s
+                self._unusable[name] = _Unusable(circuit, stamps, tries, due_s)
             before = self._known.get(name)
             if before is not None and before.offer == built.offer:
+                _log.warning("circuits.retry", detail=f"{circuit.circuit_id}: {reason}")
                 continue
             self._known = {**self._known, name: built}
             _log.info(
@@ -179,9 +204,9 @@ class Circuits:
 
     def _look_again(self) -> bool:
         """Tell whether the files of an unusable circuit have changed, or are still to come."""
-        for name, (circuit, stamps) in self._unusable.items():
-            now = self._stamps(circuit)
-            if now != stamps or None in now:
+        for name, known in self._unusable.items():
+            now = self._stamps(known.circuit)
+            if now != known.stamps or (None in now and self._loop.time() >= known.due_s):
                 self._again.add(name)
         return bool(self._again)
 
@@ -190,12 +215,12 @@ class Circuits:
         for file in circuit.files:
             if file.role not in _NEEDED_ROLES:
                 continue
-            path = files.path_of(file.blob.sha256.hex())
             try:
+                path = files.path_of(file.blob.sha256.hex())
                 about = None if path is None else path.stat()
             except OSError:
                 about = None
-            found.append(None if about is None else (str(path), about.st_size, about.st_mtime_ns))
+            found.append(None if about is None else (str(path), about.st_size, about.st_ctime_ns))
         return tuple(found)
 
     async def _build(self, circuit: fleet_pb2.Circuit, channel: grpc.aio.Channel) -> Circuit:

@@ -129,9 +129,16 @@ class SqliteStore:
 
     def close(self) -> None:
         """See `Store.close`."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._connection is None:
+            return
+        try:
+            # A connection of another process keeps the log in place, if it is not emptied first.
+            if not _truncate_log(self._connection):
+                _log.warning("store.unscrubbed", error=_BUSY)
+        except apsw.Error as error:
+            _log.warning("store.unscrubbed", error=str(error))
+        self._connection.close()
+        self._connection = None
 
 
 _BUSY = "another process reads the store, so deleted inputs stay in its log until it ends"

@@ -91,7 +91,7 @@ class Writer:
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._store.scrub)
         except StoreError as error:
-            _log.error("store.unscrubbed", error=str(error))
+            _log.warning("store.unscrubbed", error=str(error))
             self._scrub_soon()
         except Exception as error:  # noqa: BLE001 - whatever it is, it must be told
             self._broken(error)

@@ -130,6 +130,7 @@ def channel_options(max_message_bytes: int = MAX_MESSAGE_BYTES) -> list[tuple[st
     return [
         *_KEEPALIVE,
         ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.enable_http_proxy", 0),
         ("grpc.max_receive_message_length", max_message_bytes),
         ("grpc.max_send_message_length", max_message_bytes),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from partita.scheduler.core import events as ev
 from partita.scheduler.core import records as rec
 from partita.scheduler.core.config import SECOND_NS, CoreConfig
@@ -387,12 +389,16 @@ def test_resource_failures_raise_the_peak_by_a_tenth_until_the_offer_changes() -
     world.run(1)
     assert world.core.desired(peer.session).leases[0].reserved == Bytes(11 * GIB)
 
-    peer.hello = type(peer.hello)(
-        "gpu-0", "gpu-0-1", Bytes(64 * GIB), 4, 1, offers=(offer("c", 2, 9),)
-    )
+    loaded = replace(offer("c", 2, 10), load_time_ns=1)
+    peer.hello = replace(peer.hello, offers=(loaded,))
+    world.do(ev.OffersChanged(peer.session, peer.hello))
+    world.submit("i")
+    assert world.core.desired(peer.session).leases[1].reserved == Bytes(11 * GIB)
+
+    peer.hello = replace(peer.hello, offers=(offer("c", 2, 9),))
     world.do(ev.OffersChanged(peer.session, peer.hello))
     world.submit("k")
-    assert world.core.desired(peer.session).leases[1].reserved == Bytes(9 * GIB)
+    assert world.core.desired(peer.session).leases[2].reserved == Bytes(9 * GIB)
 
 
 def test_a_gone_offer_grants_nothing_new_and_its_idle_key_is_unwanted() -> None:

@@ -19,6 +19,7 @@ from partita.scheduler.core.effects import CloseSession
 from partita.scheduler.core.model import (
     NOTHING,
     Actual,
+    CircuitOffer,
     Failure,
     HeldLease,
     Hello,
@@ -110,7 +111,7 @@ def _take_offers(state: State, session: Session, prover: Prover, hello: Hello) -
     """Replace the offers of a session; what was learnt of an offer lasts while it is the same."""
     offers = {o.manifest_sha256: o for o in hello.offers if not o.unusable_reason}
     for manifest in list(prover.peaks) + list(prover.failed_keys):
-        if offers.get(manifest) != prover.offers.get(manifest):
+        if not _same_needs(offers.get(manifest), prover.offers.get(manifest)):
             prover.peaks.pop(manifest, None)
             prover.failed_keys.pop(manifest, None)
     for manifest in session.offers:
@@ -128,6 +129,13 @@ def _take_offers(state: State, session: Session, prover: Prover, hello: Hello) -
         if manifest in offers and offers[manifest].key != entry.offered:
             entry.offered = offers[manifest].key.most(entry.shown)
             session.ledger.charge(manifest, entry.offered)
+
+
+def _same_needs(one: CircuitOffer | None, other: CircuitOffer | None) -> bool:
+    """Tell whether two offers differ in nothing but how long a load takes by now."""
+    if one is None or other is None:
+        return one is other
+    return replace(one, load_time_ns=other.load_time_ns) == other
 
 
 def _stop_offering(state: State, manifest: bytes, number: int) -> None:
