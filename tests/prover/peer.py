@@ -172,11 +172,14 @@ class Peer(
         self.sessions.put_nowait(session)
 
         async def receive() -> None:
-            async for request in request_iterator:
-                async with session.changed:
-                    session.received.append(request)
-                    session.changed.notify_all()
-            session.end()
+            try:
+                async for request in request_iterator:
+                    async with session.changed:
+                        session.received.append(request)
+                        session.changed.notify_all()
+            finally:
+                # grpc.aio can lose the cancellation of this handler; its reader then ends it.
+                session.end()
 
         receiver = asyncio.create_task(receive())
         try:
