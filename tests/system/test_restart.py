@@ -104,17 +104,22 @@ def test_the_partitions_of_a_killed_prover_go_on_elsewhere(cluster: Cluster) -> 
     cluster.scheduler(grace="300ms")
     gate = cluster.gate()
     victim = cluster.prover("a", Fault(gate=str(gate.path), gate_from=2), max_leases=2)
-    cluster.prover("b")
-    cluster.until_offered("product", "a", "b")
+    cluster.until_offered("product", "a")
     job_id = cluster.submit(range(8))
-    # a has proved one, is in the middle of one and holds another; b has proved everything else.
+
+    def leased() -> set[int]:
+        partitions = cluster.client.get(job_id).partitions
+        return {x.index for x in partitions if x.state == proving_pb2.PARTITION_STATE_LEASED}
+
+    # a has proved one, is in the middle of one and holds another; b then proves everything else.
+    eventually(
+        lambda: (done(cluster, job_id), len(cluster.begun()), len(leased())) == (1, 2, 2),
+        "a in its second proof",
+    )
+    held = leased()
+    cluster.prover("b")
     eventually(lambda: done(cluster, job_id) == 6, "all proved but what a holds")
-    held = {x.index for x in cluster.client.get(job_id).partitions if x.prover_id == "a"} - {
-        x.index
-        for x in cluster.client.get(job_id).partitions
-        if x.state == proving_pb2.PARTITION_STATE_PROVED
-    }
-    assert len(held) == 2
+    assert leased() == held
     victim.kill()
     partitions = cluster.completed(job_id)
     for partition in partitions:
