@@ -134,6 +134,11 @@ async def test_a_catalogue_that_cannot_be_read_makes_circuits_unusable_and_no_mo
         assert "Not a directory" in session.hellos[-1].offers[0].unusable_reason
 
 
+def test_the_wait_for_a_missing_file_doubles_up_to_a_quarter_of_an_hour_and_stays() -> None:
+    waits_s = [circuits.wait_s(tries) for tries in (0, 1, 2, 5, 6, 1_000_000)]
+    assert waits_s == [30, 60, 120, 900, 900, 900]
+
+
 async def test_a_file_that_stays_wrong_at_the_scheduler_is_asked_for_ever_more_rarely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

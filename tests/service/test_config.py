@@ -10,6 +10,7 @@ from partita.service.config import (
     ConfigError,
     Duration,
     Folder,
+    HttpAddress,
     ProgramConfig,
     Size,
     default_toml,
@@ -28,6 +29,7 @@ class Example(ProgramConfig):
     cap: Size | None = Field(default=None, description="A size that may be absent.")
     names: tuple[str, ...] = Field(default=(), description="A list.")
     strict: bool = Field(default=False, description="A switch.")
+    page: HttpAddress = Field(default="", description="An address or none.")
     home: Folder = Field(default=Path("/home"), description="A folder.")
 
 
@@ -66,6 +68,9 @@ def test_the_environment_wins_over_the_file_and_code_wins_over_both(
         ({"strict": "yes"}, r"strict = 'yes': must be true or false"),
         ({"strict": 1}, r"strict = 1: must be true or false"),
         ({"home": ""}, r"home = '': names no folder"),
+        ({"page": "9832"}, r"page = '9832': write host:port, or nothing for none"),
+        ({"page": "127.0.0.1:99999"}, r"page = .*: write host:port, or nothing for none"),
+        ({"page": "unix:///run/x:1"}, r"page = .*: write host:port, or nothing for none"),
     ],
 )
 def test_a_wrong_key_or_value_is_refused_by_name(table: dict[str, object], says: str) -> None:

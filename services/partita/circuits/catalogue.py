@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from partita.circuits.container import map_file
-from partita.circuits.development import is_development_key
+from partita.circuits.development import contradiction
 from partita.circuits.durable import sha256_of, sync_directory
 from partita.circuits.errors import BrokenCircuitError, CatalogueError, UnknownCircuitError
 from partita.circuits.manifest import KEY_ROLES, Manifest
@@ -101,23 +101,15 @@ class Entry:
         """
         role = KEY_ROLES[self.manifest.family][0]
         try:
-            marked = is_development_key(role, role, map_file(self.file(role)))
+            found = contradiction(self.manifest, role, map_file(self.file(role)))
         except OSError as error:
             raise BrokenCircuitError(
                 self.circuit_id, f"{role} cannot be read: {error.strerror}"
             ) from None
         except FormatError as error:
             raise BrokenCircuitError(self.circuit_id, str(error)) from None
-        if marked and not self.manifest.insecure:
-            raise BrokenCircuitError(
-                self.circuit_id,
-                f"{MANIFEST_NAME} does not say insecure, but {role} is of a development set-up",
-            )
-        if self.manifest.insecure and not marked:
-            raise BrokenCircuitError(
-                self.circuit_id,
-                f"{MANIFEST_NAME} says insecure, but {role} is of no development set-up",
-            )
+        if found:
+            raise BrokenCircuitError(self.circuit_id, found)
 
     def contradictions(self) -> list[str]:
         """What the manifest says and its key does not, where the files are as their digests say."""

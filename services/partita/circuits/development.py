@@ -11,9 +11,10 @@ Nothing here reads points, and of large files only a few bytes are looked at.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from partita.circuits.container import read_container
+from partita.circuits.staging import MANIFEST_NAME
 from partita.circuits.zkey_format import (
     CIRCUIT_HASH_BYTES,
     MAGIC,
@@ -21,6 +22,9 @@ from partita.circuits.zkey_format import (
     VERSION,
     SectionType,
 )
+
+if TYPE_CHECKING:
+    from partita.circuits.manifest import Manifest
 
 DEVELOPMENT_MARK: Final = b"INSECURE: a development set-up made this key, no ceremony".ljust(
     CIRCUIT_HASH_BYTES, b"."
@@ -45,3 +49,22 @@ def is_development_key(role: str, source: str, data: bytes | memoryview) -> bool
         return False
     contributions = container.section(SectionType.CONTRIBUTIONS).data
     return bytes(contributions[:CIRCUIT_HASH_BYTES]) == DEVELOPMENT_MARK
+
+
+def contradiction(manifest: Manifest, role: str, data: bytes | memoryview) -> str:
+    """What a manifest says of its key's making and the key file does not; empty if they agree.
+
+    Args:
+        manifest: of the circuit.
+        role: of its key file, `zkey` or `params`.
+        data: all bytes of that.
+
+    Raises:
+        FormatError: the container of a .zkey is malformed.
+    """
+    marked = is_development_key(role, role, data)
+    if marked and not manifest.insecure:
+        return f"{MANIFEST_NAME} does not say insecure, but {role} is of a development set-up"
+    if manifest.insecure and not marked:
+        return f"{MANIFEST_NAME} says insecure, but {role} is of no development set-up"
+    return ""

@@ -186,8 +186,7 @@ class Circuits:
             if reason:
                 same = tried is not None and tried.stamps == stamps
                 tries = tried.tries + 1 if tried is not None and same else 0
-                wait_s = min(_RECHECK_S * 2**tries, _LEAST_OFTEN_S)
-                due_s = self._loop.time() + wait_s
+                due_s = self._loop.time() + wait_s(tries)
                 self._unusable[name] = _Unusable(circuit, stamps, tries, due_s)
             before = self._known.get(name)
             if before is not None and before.offer == built.offer:
@@ -266,6 +265,11 @@ class Circuits:
                 await asyncio.to_thread(receiving.write, message.chunk)
             await asyncio.to_thread(receiving.finish)
         _log.info("circuits.received", role=file.role, size_bytes=file.blob.size_bytes)
+
+
+def wait_s(tries: int) -> float:
+    """How long a file that is missing is not asked for, after so many tries without a change."""
+    return min(_RECHECK_S * 2.0 ** min(tries, 16), _LEAST_OFTEN_S)
 
 
 def _size_bytes(circuit: fleet_pb2.Circuit) -> int:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, field_validator
 
 from partita.circuits.packed import DEFAULT_QUOTA_BYTES
-from partita.service.config import Address, Duration, Folder, ProgramConfig, Size
+from partita.service.config import Address, Duration, Folder, HttpAddress, ProgramConfig, Size
 from partita.service.logs import LEVELS
 from partita.service.paths import default_data_dir
 from partita.service.sizes import memory_limit_bytes
@@ -42,7 +42,7 @@ class ProverConfig(ProgramConfig):
     listen: Address = Field(
         "127.0.0.1:9840", description="Address of the prover's own service; port 0 = any."
     )
-    metrics_listen: str = Field(
+    metrics_listen: HttpAddress = Field(
         "",
         description="Address of /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9850; "
         "empty = none.",
@@ -120,13 +120,6 @@ class ProverConfig(ProgramConfig):
     def _check_prover_id(cls, value: str) -> str:
         if _PROVER_ID.fullmatch(value) is None:
             raise ValueError("use 1 to 128 letters, digits, '.', '_' or '-', no sign first")
-        return value
-
-    @field_validator("metrics_listen")
-    @classmethod
-    def _check_metrics_listen(cls, value: str) -> str:
-        if value and re.fullmatch(r".+:\d{1,5}", value) is None:
-            raise ValueError("write host:port, or nothing for none")
         return value
 
     @field_validator("schedulers")

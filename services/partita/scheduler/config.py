@@ -7,18 +7,15 @@ under the same names without their unit suffix, so that files write durations an
 from __future__ import annotations
 
 import ipaddress
-import re
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from partita.scheduler.core.config import CoreConfig
-from partita.service.config import Address, Duration, Folder, ProgramConfig, Size
+from partita.service.config import Address, Duration, Folder, HttpAddress, ProgramConfig, Size
 from partita.service.logs import LEVELS
 from partita.service.paths import default_data_dir
 from partita.service.sizes import format_duration, format_size
-
-_PORT = re.compile(r".:\d{1,5}$")
 
 MAX_INLINE_BYTES = 64 * 1024
 """The wire's bound of an inline input."""
@@ -41,7 +38,7 @@ class SchedulerConfig(ProgramConfig):
     prover_listen: Address = Field(
         "127.0.0.1:9831", description="Address for provers: host:port or unix:///path."
     )
-    metrics_listen: str = Field(
+    metrics_listen: HttpAddress = Field(
         "127.0.0.1:9832",
         description="Address of /metrics, /healthz and /readyz over HTTP: host:port; empty = none.",
     )
@@ -194,10 +191,6 @@ class SchedulerConfig(ProgramConfig):
                     f"{name} = {address!r} is neither a unix socket nor loopback: name its network "
                     'in allow_plaintext (["0.0.0.0/0"] for every address) or choose another'
                 )
-        if self.metrics_listen and not _PORT.search(self.metrics_listen):
-            raise ValueError(
-                f"metrics_listen = {self.metrics_listen!r}: write host:port, or nothing for none"
-            )
         self.core()
         return self
 

@@ -105,16 +105,30 @@ Folder = Annotated[Path, BeforeValidator(_folder)]
 """A path that is not empty."""
 
 
-def _address(value: str) -> str:
+def _is_host_and_port(value: str) -> bool:
     host, _, port = value.rpartition(":")
+    return bool(host) and port.isascii() and port.isdigit() and int(port) < 1 << 16
+
+
+def _address(value: str) -> str:
     named = value.startswith("unix:") and value.removeprefix("unix:").strip("/")
-    if not (named or (host and port.isascii() and port.isdigit() and int(port) < 1 << 16)):
+    if not (named or _is_host_and_port(value)):
         raise ValueError(f"{value!r} is no address; write host:port or unix:///path")
     return value
 
 
 Address = Annotated[str, AfterValidator(_address)]
 """Where somebody listens: host:port or unix:///path."""
+
+
+def _http_address(value: str) -> str:
+    if value and (value.startswith("unix:") or not _is_host_and_port(value)):
+        raise ValueError("write host:port, or nothing for none")
+    return value
+
+
+HttpAddress = Annotated[str, AfterValidator(_http_address)]
+"""Where metrics and probes are served: host:port, or empty for nowhere."""
 
 
 class ProgramConfig(BaseSettings):

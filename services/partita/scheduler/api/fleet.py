@@ -14,7 +14,7 @@ import grpc
 
 from partita.circuits.catalogue import Catalogue
 from partita.circuits.container import map_file
-from partita.circuits.development import is_development_key
+from partita.circuits.development import contradiction
 from partita.circuits.manifest import KEY_ROLES, Manifest
 from partita.groth16.errors import FormatError, Groth16Error
 from partita.groth16.keys import KeyFamily
@@ -243,19 +243,11 @@ def _check_vk(manifest: Manifest, data: bytes) -> None:
 def _check_mark(manifest: Manifest, role: str, data: memoryview) -> None:
     """Let no key of a development set-up in under a manifest that does not say so."""
     try:
-        marked = is_development_key(role, role, data)
+        found = contradiction(manifest, role, data)
     except FormatError as error:
         raise bad(f"manifest_json.files.{role}", str(error)) from error
-    if marked and not manifest.insecure:
-        raise bad(
-            "manifest_json.insecure",
-            f"is absent, but the {role} is of a development set-up: say true",
-        )
-    if manifest.insecure and not marked:
-        raise bad(
-            "manifest_json.insecure",
-            f"is true, but the {role} is of no development set-up: leave it out",
-        )
+    if found:
+        raise bad("manifest_json.insecure", f"{found}: say what the key is")
 
 
 def _circuit_message(circuit: KnownCircuit, fleet: FleetView) -> fleet_pb2.Circuit:

@@ -122,6 +122,7 @@ def room_for(session: Session, offer: CircuitOffer) -> Bytes:
 
 def could_hold(state: State, session: Session, offer: CircuitOffer) -> bool:
     """Tell whether the session, were it empty, could hold key and working set."""
+    # Asked of every prover for each submission: compared without a sum of its own.
     key, peak, usable = offer.key, peak_of(state, session, offer), usable_total(session, offer)
     return key.host + peak.host <= usable.host and key.device + peak.device <= usable.device
 

@@ -132,11 +132,9 @@ class _Ranking:
         if not ready:
             return None
         if lane.excluded or self._state.config.key_switch_factor:
-            allowed = {session.number for session in wanted(self._state, part, lane)}
+            allowed = {session.number for session in wanted(self._state, part, lane)} - claimed
             found = [
-                entry
-                for entry in ready
-                if entry.number in allowed - claimed and not self._is_stale(entry)
+                entry for entry in ready if entry.number in allowed and not self._is_stale(entry)
             ]
             best = min(found, default=None)
         else:
