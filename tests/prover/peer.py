@@ -169,17 +169,17 @@ class Peer(
         self, request_iterator: AsyncIterator[dispatch_pb2.WorkRequest], context: Any
     ) -> AsyncIterator[dispatch_pb2.WorkResponse]:
         session = Session()
+        # Not left to the `finally` below: a handler that is cancelled while its answer is sent
+        # stands at `yield`, and is closed only when Python collects it.
+        context.add_done_callback(lambda _: session.ended.set())
         self.sessions.put_nowait(session)
 
         async def receive() -> None:
-            try:
-                async for request in request_iterator:
-                    async with session.changed:
-                        session.received.append(request)
-                        session.changed.notify_all()
-            finally:
-                # grpc.aio can lose the cancellation of this handler; its reader then ends it.
-                session.end()
+            async for request in request_iterator:
+                async with session.changed:
+                    session.received.append(request)
+                    session.changed.notify_all()
+            session.end()
 
         receiver = asyncio.create_task(receive())
         try:
@@ -192,7 +192,6 @@ class Peer(
         finally:
             receiver.cancel()
             await asyncio.gather(receiver, return_exceptions=True)
-            session.ended.set()
 
     async def Download(  # noqa: N802
         self, request: blobs_pb2.DownloadRequest, context: Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import time
 from collections.abc import AsyncIterator
@@ -433,3 +434,21 @@ async def test_a_cordoned_prover_takes_nothing_until_it_is_active_again(
     assert (await service.end_of(answer.job.job_id)).state == COMPLETED
     with refused(NOT_FOUND, "PROVER_UNKNOWN"):
         await service.fleet.SetProverMode(fleet_pb2.SetProverModeRequest(prover_id="nobody"))
+
+
+async def test_a_watch_that_is_cancelled_at_any_moment_leaves_at_once(service: Running) -> None:
+    job_id = (await service.submit([(2, 3)])).job.job_id
+    engine = service.scheduler.engine
+    request = proving_pb2.WatchJobRequest(job_id=job_id)
+    gc.disable()  # nobody may rely on it to close a handler
+    try:
+        for rounds in range(150):
+            call = service.proving.WatchJob(request)
+            for _ in range(rounds % 50):
+                await asyncio.sleep(0)
+            call.cancel()
+        async with asyncio.timeout(30):
+            while engine._signals or engine._waiters:  # noqa: ASYNC110 - it sets no event of ours
+                await asyncio.sleep(0)
+    finally:
+        gc.enable()
