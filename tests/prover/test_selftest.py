@@ -91,7 +91,8 @@ async def test_a_self_test_waits_for_an_idle_prover_and_a_known_circuit(tmp_path
         assert unknown.value.code() is grpc.StatusCode.NOT_FOUND
         assert reason_of(unknown.value) == "UNKNOWN_CIRCUIT"
         session.desire(lease_of(entry, data))
-        await session.lease("1.1", lambda x: x.phase == types_pb2.PHASE_PROVING)
+        # Not PROVING: the Actual that would say so may be made only after the step into FINISHING.
+        await session.lease("1.1", lambda x: x.phase == types_pb2.PHASE_FINISHING)
         with pytest.raises(grpc.aio.AioRpcError) as busy:
             await steps_of(tmp_path / "mine", ONE_CONSTRAINT.name)
         assert busy.value.code() is grpc.StatusCode.UNAVAILABLE
