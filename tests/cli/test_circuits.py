@@ -120,6 +120,8 @@ async def test_a_manifest_edited_by_hand_ends_verify_with_one_and_is_listed_as_u
         listed = (await cli("circuits", "list", "--json")).object
         assert what in listed["broken"][name]
         assert name not in [circuit["circuit_id"] for circuit in listed["circuits"]]
+        shown = (await cli("circuits", "show", name, "--json")).object
+        assert what in shown["problems"][0]
         path.write_bytes(text)
     assert (await cli("circuits", "verify")).code == 0
 

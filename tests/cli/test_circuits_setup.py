@@ -59,6 +59,7 @@ async def test_a_circuit_sets_itself_up_proves_and_is_named_insecure_everywhere(
     out = tmp_path / "out"
     proved = await cli("prove", "one", "--input", folder / "input.json", "--out", out)
     assert proved.code == 0
+    assert MARK in proved.err
     verified = await cli(
         *("verify", "--vkey", tmp_path / "vk.json"),
         *("--public", out / "public.json", "--proof", out / "proof.json"),

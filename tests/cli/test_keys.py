@@ -61,6 +61,31 @@ async def test_removing_a_circuit_removes_its_packed_key_once_nothing_needs_it(
     assert packed_files(data_dir) == []
 
 
+async def test_the_file_of_the_programs_says_where_circuits_lie_and_what_packed_keys_may_take(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("PARTITA_DATA_DIR")
+    config, lies = tmp_path / "partita.toml", tmp_path / "configured"
+    config.write_text(f'[scheduler]\ndata_dir = "{lies}"\n[prover]\npacked_quota = "1KiB"\n')
+    with_file = ("--config", config)
+    assert (
+        await cli("circuits", "add", "one", "--zkey", ONE / "circuit.zkey", *with_file)
+    ).code == 0
+    assert "all packed keys may take 1024" in caplog.text
+    assert (lies / "circuits" / "one").is_dir()
+    assert packed_files(lies) == []
+    listed = await cli("circuits", "list", *with_file, "--json")
+    assert [circuit["circuit_id"] for circuit in listed.object["circuits"]] == ["one"]
+    config.write_text(f'[scheduler]\ndata_dir = "{lies}"\n')
+    out = ("--witness", ONE / "witness.wtns", "--out", tmp_path / "out")
+    assert (await cli("prove", "one", *out, *with_file)).code == 0
+    assert len(packed_files(lies)) == 1
+    config.write_text('[prover]\npacked_quota = "1K"\n')
+    wrong = await cli("circuits", "remove", "one", "--data-dir", lies, *with_file)
+    assert wrong.code == 2
+    assert "packed_quota" in wrong.err
+
+
 async def test_a_circuit_is_added_and_proved_without_room_for_its_packed_key(
     cli: Cli,
     data_dir: Path,

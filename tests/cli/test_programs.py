@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from partita.cli.errors import UsageError
-from partita.cli.programs import Share, _Plan, divide
+from partita.cli.programs import Share, _Plan, _scheduler_nearby, divide
 
 GIB = 1 << 30
 
@@ -64,3 +64,20 @@ def test_what_the_file_says_stays_unless_the_command_line_says_otherwise(tmp_pat
     assert environment["PARTITA_PROVER__DATA_DIR"] == "/elsewhere"
     other = plan(path, "native").prover_environment(1, "127.0.0.1:7")
     assert other["PARTITA_PROVER__BACKEND"] == "native"
+
+
+def test_a_prover_joins_the_scheduler_of_its_data_directory_unless_others_are_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_file = tmp_path / "data" / "run" / "scheduler.json"
+    run_file.parent.mkdir(parents=True)
+    run_file.write_text('{"listen": "127.0.0.1:7", "prover_listen": "127.0.0.1:8"}')
+    config = tmp_path / "partita.toml"
+    config.write_text(f'[prover]\ndata_dir = "{tmp_path / "data"}"\n')
+    assert _scheduler_nearby(None, tmp_path / "data") == "127.0.0.1:8"
+    assert _scheduler_nearby(config, None) == "127.0.0.1:8"
+    monkeypatch.setenv("PARTITA_PROVER__SCHEDULERS", '["elsewhere:1"]')
+    assert _scheduler_nearby(config, None) is None
+    monkeypatch.delenv("PARTITA_PROVER__SCHEDULERS")
+    config.write_text('[prover]\nschedulers = ["elsewhere:1"]\n')
+    assert _scheduler_nearby(config, tmp_path / "data") is None

@@ -11,13 +11,14 @@ import typer
 from partita.cli.errors import CheckFailedError, UsageError
 from partita.cli.options import (
     BackendName,
+    ConfigOption,
     DataDirOption,
     JsonFlag,
     data_dir_of,
     running_scheduler,
 )
 from partita.cli.output import note, progress, show
-from partita.cli.proving import backend_named, packed_keys, write_text, write_whole
+from partita.cli.proving import INSECURE, backend_named, packed_keys, write_text, write_whole
 
 if TYPE_CHECKING:
     from partita.circuits.catalogue import Catalogue, Entry
@@ -29,7 +30,6 @@ app = typer.Typer(
 )
 
 _PROBE_S = 2.0
-_INSECURE = "INSECURE key, for development only"
 
 WasmOption = Annotated[
     Path | None, typer.Option("--wasm", metavar="F", help="The witness program.")
@@ -61,6 +61,7 @@ def add(
         Path | None, typer.Option("--r1cs", metavar="F", help="The constraints, for diagnosis.")
     ] = None,
     sym: SymOption = None,
+    config: ConfigOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -71,11 +72,11 @@ def add(
         raise UsageError("give exactly one of --zkey and --params; `circuits setup` makes a key")
     if params is not None and r1cs is None:
         raise UsageError("--params: bellperson's keys are read with their circuit; give --r1cs")
-    catalogue = _catalogue(data_dir)
+    root = data_dir_of(data_dir, config)
     sources = CircuitSources(zkey=zkey, params=params, wasm=wasm, r1cs=r1cs, sym=sym)
-    backend, packed = backend_named(BackendName.NATIVE), packed_keys(data_dir_of(data_dir))
+    backend, packed = backend_named(BackendName.NATIVE), packed_keys(root, config)
     with progress(f"packing {zkey or params}", "bytes") as step:
-        entry = add_circuit(catalogue, name, sources, backend, packed, step)
+        entry = add_circuit(_catalogue(root), name, sources, backend, packed, step)
     _show_added(entry, "added", as_json)
 
 
@@ -99,6 +100,7 @@ def setup(
         Path | None,
         typer.Option("--zkey", metavar="OUT", help="Write the key as a .zkey here too."),
     ] = None,
+    config: ConfigOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -121,10 +123,11 @@ def setup(
     if zkey is not None:
         _require_writable(zkey)
     sources = CircuitSources(r1cs=r1cs, wasm=wasm, sym=sym)
-    packed = packed_keys(data_dir_of(data_dir))
+    root = data_dir_of(data_dir, config)
+    packed = packed_keys(root, config)
     with progress(f"setting up {r1cs}", "bytes") as step:
         entry = set_up_circuit(
-            _catalogue(data_dir),
+            _catalogue(root),
             name,
             sources,
             KeyFamily(family.value),
@@ -140,11 +143,13 @@ def setup(
 
 
 @app.command("list")
-def list_circuits(data_dir: DataDirOption = None, as_json: JsonFlag = False) -> None:
+def list_circuits(
+    config: ConfigOption = None, data_dir: DataDirOption = None, as_json: JsonFlag = False
+) -> None:
     """List the circuits of the data directory."""
     from rich.table import Table
 
-    state = _catalogue(data_dir).scan()
+    state = _catalogue(data_dir_of(data_dir, config)).scan()
     why = {name: entry.contradictions() for name, entry in state.circuits.items()}
     circuits = [entry for name, entry in state.circuits.items() if not why[name]]
     unusable = {**state.broken, **{name: "; ".join(found) for name, found in why.items() if found}}
@@ -159,7 +164,7 @@ def list_circuits(data_dir: DataDirOption = None, as_json: JsonFlag = False) -> 
             str(manifest.n_public),
             " ".join(manifest.input_formats),
             entry.manifest_sha256.hex()[:12],
-            _INSECURE if manifest.insecure else "",
+            INSECURE if manifest.insecure else "",
         )
     broken = [f"{name}: unusable: {text}" for name, text in unusable.items()]
     value = {"circuits": [_entry(entry) for entry in circuits], "broken": unusable}
@@ -178,16 +183,19 @@ def show_circuit(
             help="Write the verifying key here: OUT.json as snarkjs, OUT.vk as bellperson.",
         ),
     ] = None,
+    config: ConfigOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show one circuit and write its verifying key."""
-    entry = _catalogue(data_dir).show(name)
+    entry = _catalogue(data_dir_of(data_dir, config)).show(name)
     if vkey is not None:
         _write_verifying_key(entry, vkey)
-    value = _entry(entry)
-    lines = [_INSECURE] if entry.manifest.insecure else []
-    lines += [f"{key}: {text}" for key, text in value.items() if not isinstance(text, dict)]
+    problems = entry.contradictions()
+    value = {**_entry(entry), "problems": problems}
+    lines = [f"unusable: {problem}" for problem in problems]
+    lines += [INSECURE] if entry.manifest.insecure else []
+    lines += [f"{key}: {text}" for key, text in value.items() if isinstance(text, str | int)]
     lines += [
         f"{group}.{key}: {text}"
         for group in ("input_formats", "limits", "files")
@@ -201,11 +209,12 @@ def verify_circuits(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="One circuit; default: all.")
     ] = None,
+    config: ConfigOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Compare files with their digests, manifests with keys; exit code 1 if something is wrong."""
-    catalogue = _catalogue(data_dir)
+    catalogue = _catalogue(data_dir_of(data_dir, config))
     with progress("reading files"):
         faults = catalogue.verify(name)
     problems = [f"{fault.circuit_id}: {fault.what}" for fault in faults]
@@ -224,6 +233,7 @@ def verify_circuits(
 @app.command("remove")
 def remove(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The circuit.")],
+    config: ConfigOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -233,8 +243,8 @@ def remove(
     """
     from partita_client import Client, RetryPolicy, UnavailableError
 
-    root = data_dir_of(data_dir)
-    catalogue = _catalogue(data_dir)
+    root = data_dir_of(data_dir, config)
+    catalogue = _catalogue(root)
     entry = catalogue.scan().circuits.get(name)
     address = running_scheduler(root)
     removed = False
@@ -249,7 +259,7 @@ def remove(
     if not removed:
         catalogue.remove(name)
     if entry is not None:
-        _discard_packed(entry, catalogue, packed_keys(root))
+        _discard_packed(entry, catalogue, packed_keys(root, config))
     show(as_json, {"removed": name}, f"removed {name}")
 
 
@@ -316,10 +326,10 @@ def _write_verifying_key(entry: Entry, out: Path) -> None:
     write_whole(out, read_params_vk(str(source), map_file(source)).to_bytes())
 
 
-def _catalogue(data_dir: Path | None) -> Catalogue:
+def _catalogue(root: Path) -> Catalogue:
     from partita.circuits.catalogue import Catalogue
 
-    return Catalogue(data_dir_of(data_dir) / "circuits")
+    return Catalogue(root / "circuits")
 
 
 def _show_added(entry: Entry, what: str, as_json: bool) -> None:
@@ -329,7 +339,7 @@ def _show_added(entry: Entry, what: str, as_json: bool) -> None:
         _entry(entry),
         f"{what} {entry.circuit_id}: {manifest.curve}, {manifest.n_constraints} constraints, "
         f"{manifest.n_public} public inputs, takes {' and '.join(manifest.input_formats)}"
-        + (f"; {_INSECURE}" if manifest.insecure else ""),
+        + (f"; {INSECURE}" if manifest.insecure else ""),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from partita.cli.errors import CheckFailedError
 from partita.cli.options import (
     DEFAULT_SCHEDULER,
+    ConfigOption,
     DataDirOption,
     JsonFlag,
     SchedulerOption,
@@ -31,9 +31,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="The programs' TOML file.")
-    ] = None,
+    config: ConfigOption = None,
     full: Annotated[
         bool, typer.Option("--full", help="Read every file of every circuit, however large.")
     ] = False,

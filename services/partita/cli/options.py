@@ -38,6 +38,15 @@ DataDirOption = Annotated[
         show_default=False,
     ),
 ]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The programs' TOML file; `partita config` knows it.",
+        show_default=False,
+    ),
+]
 
 
 class BackendName(StrEnum):
@@ -56,9 +65,24 @@ class PriorityName(StrEnum):
     CRITICAL = "critical"
 
 
-def data_dir_of(given: Path | None) -> Path:
-    """Return the data directory: `given`, else the default one."""
-    return default_data_dir() if given is None else given
+def data_dir_of(given: Path | None, config: Path | None = None) -> Path:
+    """Return the data directory: `given`, else what `config` says, else the default one.
+
+    Args:
+        given: on the command line or in the environment.
+        config: the programs' TOML file; its scheduler's directory holds the catalogue.
+
+    Raises:
+        ConfigError: `config` is wrong.
+    """
+    if given is not None:
+        return given
+    if config is None:
+        return default_data_dir()
+    from partita.scheduler.config import SchedulerConfig
+    from partita.service.config import load, read_file
+
+    return load(SchedulerConfig, read_file(config).get("scheduler", {}), str(config)).data_dir
 
 
 def running_scheduler(data_dir: Path, port: str = "listen") -> str | None:

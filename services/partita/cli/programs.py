@@ -19,9 +19,9 @@ import typer
 from partita.cli.errors import UsageError
 from partita.cli.options import (
     BackendName,
+    ConfigOption,
     DataDirOption,
     JsonFlag,
-    data_dir_of,
     running_scheduler,
 )
 from partita.cli.output import note, show
@@ -29,9 +29,6 @@ from partita.cli.output import note, show
 if TYPE_CHECKING:
     from partita.cli.supervisor import Child, Supervisor
 
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="TOML; `partita config` knows it.")
-]
 BackendOption = Annotated[
     BackendName | None, typer.Option("--backend", help="What computes; default: native.")
 ]
@@ -290,7 +287,8 @@ def prover(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="The scheduler's address for provers; default: that of the data directory.",
+            help="The scheduler's address for provers; default: as configured, else that of the "
+            "data directory.",
         ),
     ] = None,
     prover_id: Annotated[
@@ -305,7 +303,7 @@ def prover(
     as_json: JsonFlag = False,
 ) -> None:
     """Run one prover in the foreground and say where once it is ready."""
-    connect = connect or running_scheduler(data_dir_of(data_dir), "prover_listen")
+    connect = connect or _scheduler_nearby(config, data_dir)
     given = {
         "DATA_DIR": None if data_dir is None else str(data_dir),
         "SCHEDULERS": None if connect is None else json.dumps([connect]),
@@ -317,6 +315,22 @@ def prover(
     arguments = ["--json"] if as_json else []
     arguments += [] if config is None else ["--config", str(config)]
     _become("partita.prover", arguments, environment)
+
+
+def _scheduler_nearby(config: Path | None, data_dir: Path | None) -> str | None:
+    """Where the scheduler of the data directory takes provers; None if schedulers are configured.
+
+    Raises:
+        ConfigError: file or environment are wrong.
+    """
+    from partita.prover.config import ProverConfig
+    from partita.service.config import load, read_file
+
+    table = {} if config is None else read_file(config).get("prover", {})
+    configured = load(ProverConfig, table, str(config or "environment"), data_dir=data_dir)
+    if "schedulers" in configured.model_fields_set:
+        return None
+    return running_scheduler(configured.data_dir, "prover_listen")
 
 
 def _become(module: str, arguments: list[str], environment: dict[str, str]) -> None:

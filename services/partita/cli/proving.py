@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from partita.cli.errors import CheckFailedError, UsageError
-from partita.cli.options import BackendName, DataDirOption, JsonFlag, data_dir_of
+from partita.cli.options import BackendName, ConfigOption, DataDirOption, JsonFlag, data_dir_of
 from partita.cli.output import note, progress, show
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from partita.groth16.backend import Backend, LoadedKey
     from partita.groth16.verifying_key import VerifyingKey
     from partita.groth16.witness import Witness
+
+INSECURE: Final = "INSECURE key, for development only"
 
 
 def register(app: typer.Typer) -> None:
@@ -39,13 +41,19 @@ def backend_named(name: BackendName) -> Backend:
     return NativeBackend()
 
 
-def packed_keys(root: Path) -> PackedKeys:
-    """Return the packed keys of a data directory, under the quota of this machine's provers."""
+def packed_keys(root: Path, config: Path | None) -> PackedKeys:
+    """Return the packed keys of a data directory, under the quota of this machine's provers.
+
+    Raises:
+        ConfigError: `config` or the environment are wrong.
+    """
     from partita.circuits.packed import PackedKeys
     from partita.prover.config import ProverConfig
-    from partita.service.config import load
+    from partita.service.config import load, read_file
 
-    return PackedKeys(root / "packed", load(ProverConfig, {}, "environment").packed_quota)
+    table = {} if config is None else read_file(config).get("prover", {})
+    quota_bytes = load(ProverConfig, table, str(config or "environment")).packed_quota
+    return PackedKeys(root / "packed", quota_bytes)
 
 
 def prove(
@@ -58,6 +66,7 @@ def prove(
         Path | None, typer.Option("--witness", metavar="F.wtns", help="A finished witness.")
     ] = None,
     backend: Annotated[BackendName, typer.Option(help="What computes.")] = BackendName.NATIVE,
+    config: ConfigOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -71,14 +80,16 @@ def prove(
     from partita.groth16.verifier import Verifier
 
     start_s = time.perf_counter()
-    root = data_dir_of(data_dir) / "circuits"
-    entry = Catalogue(root).show(name)
-    files = CircuitFiles(root)
+    root = data_dir_of(data_dir, config)
+    entry = Catalogue(root / "circuits").show(name)
+    if entry.manifest.insecure:
+        note(f"warning: {name}: {INSECURE}")
+    files = CircuitFiles(root / "circuits")
     out.mkdir(parents=True, exist_ok=True)
     witness = _witness(entry, files, input_file, witness_file)
     computer = backend_named(backend)
     with progress("loading the proving key", "bytes") as packing:
-        key = _load_key(entry, files, computer, packed_keys(data_dir_of(data_dir)), packing)
+        key = _load_key(entry, files, computer, packed_keys(root, config), packing)
     done = 0
 
     with progress("proving") as step:
@@ -98,6 +109,7 @@ def prove(
     value = {
         "circuit_id": name,
         "curve": entry.manifest.curve,
+        "insecure": entry.manifest.insecure,
         "backend": backend.value,
         "proof": str(out / "proof.json"),
         "public": str(out / "public.json"),
