@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.instant import InstantProver, Proved, proved_products, running
+from benchmarks.metered_scheduler import POOL_NAME
 from benchmarks.options import options
 from benchmarks.processes import Services, services_in
 from benchmarks.report import ROOT, Figure, Report
@@ -53,20 +54,18 @@ class CpuTimes:
     def of(cls, pid: int, names: Path) -> CpuTimes:
         """Read them from /proc.
 
-        Python's threads are told by `names`; threads of gRPC have names of their own; what is left
-        is the pool of the native extension, which does nothing but verify in a scheduler.
+        Python's threads are told by `names`, all others name themselves. In a scheduler the pool
+        of the native extension does nothing but verify. What nobody knows counts as all else.
         """
         python = json.loads(names.read_text())
         tick_s = 1 / os.sysconf("SC_CLK_TCK")
         verification = other = 0.0
-        own = Path(f"/proc/{pid}/comm").read_text().strip()
         for task in Path(f"/proc/{pid}/task").iterdir():
             comm = (task / "comm").read_text().strip()
             # The two counters follow the name, which may hold spaces, and eleven fields.
             counters = (task / "stat").read_text().rpartition(")")[2].split()[11:13]
             seconds = sum(map(int, counters)) * tick_s
-            name = python.get(task.name, "verifier" if comm == own else comm)
-            if name.startswith("verifier"):
+            if python.get(task.name, comm).startswith(("verifier", POOL_NAME)):
                 verification += seconds
             else:
                 other += seconds

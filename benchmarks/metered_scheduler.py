@@ -3,8 +3,9 @@
     python -m benchmarks.metered_scheduler [--threads FILE] [--profile FILE]
 
 The program is `partita.scheduler` as it is; configuration comes from the environment. FILE of
---threads maps the native ids of Python's threads to their names, renewed while it runs, so that
-another process can tell the verifier's CPU time from the rest. --profile writes a cProfile of the
+--threads maps the native ids of Python's threads to their names, renewed while it runs, and the
+native extension's pool, as large as ever, names its threads, so that another process can tell the
+verifier's CPU time from the rest. --profile writes a cProfile of the
 event loop's thread when the scheduler ends; it slows everything down, so no figure is taken then.
 """
 
@@ -13,11 +14,16 @@ from __future__ import annotations
 import argparse
 import cProfile
 import json
+import os
 import sys
 import threading
 from pathlib import Path
 
+from partita.groth16 import native
 from partita.scheduler.__main__ import main as run_scheduler
+
+POOL_NAME = "partita-native"
+"""How the names of the native extension's threads begin."""
 
 _PERIOD_S = 0.5
 
@@ -29,6 +35,7 @@ def main() -> int:
     parser.add_argument("--profile", type=Path)
     given = parser.parse_args()
     if given.threads is not None:
+        native.set_threads(len(os.sched_getaffinity(0)))
         threading.Thread(target=_write_names, args=[given.threads], daemon=True).start()
     if given.profile is None:
         return run_scheduler([])
