@@ -36,6 +36,7 @@ async def test_each_verb_sets_its_mode_or_trust_and_says_what_holds_now(
     cli: Cli, peer: Peer, verb: str
 ) -> None:
     mode, trust, words = VERBS[verb]
+    peer.fleet.provers[0].actual.reason = "drained"  # what it said before it hears of the change
     if verb in ("uncordon", "release"):
         await cli("fleet", {"uncordon": "drain", "release": "quarantine"}[verb], "gpu-0")
     ended = await cli("fleet", verb, "gpu-0", "--reason", "new fan")

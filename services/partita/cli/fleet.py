@@ -102,6 +102,7 @@ def _set(
     with connect(scheduler, data_dir) as client:
         view = client.set_prover_mode(prover_id, mode=mode, trust=trust, reason=reason)
     value = prover_object(view)
-    why = f": {value['reason']}" if value["reason"] else ""
+    # Not what the prover says of itself: that is of before the change.
+    why = f": {view.reason}" if view.reason else ""
     line = f"prover {prover_id} is {value['mode']}, {value['trust']}{why}"
     show(as_json or bool(before.get("as_json")), value, line)
