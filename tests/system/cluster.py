@@ -360,30 +360,29 @@ class Cluster:
         """The leases that a prover last said it holds."""
         return list(self.view(prover_id).actual.leases)
 
-    def until_proving(self, prover_id: str) -> dispatch_pb2.HeldLease:
-        """Wait until a prover is on its device, and return that lease."""
+    def until_at_gate(self, prover_id: str) -> None:
+        """Wait until a prover stands at its gate and the scheduler shows that it proves."""
 
-        def proving() -> dispatch_pb2.HeldLease | None:
-            phases = {lease.phase: lease for lease in self.leases(prover_id)}
-            return phases.get(types_pb2.PHASE_PROVING)
+        def at_gate() -> bool:
+            # Shown before the proof comes to the gate: until then it could still be stopped.
+            proves = any(x.phase == types_pb2.PHASE_PROVING for x in self.leases(prover_id))
+            return proves and prover_id in (line[2] for line in self._journal("gate"))
 
-        held = eventually(proving, f"{prover_id} proves")
-        assert held is not None
-        return held
+        eventually(at_gate, f"{prover_id} stands at its gate")
 
     def begun(self) -> list[bytes]:
         """The statements of all proofs that were begun, in order of their beginning."""
-        return self._journal("begin")
+        return [bytes.fromhex(line[1]) for line in self._journal("begin")]
 
     def nearly_done(self) -> list[bytes]:
         """The statements of all proofs that reached their last sum, in that order."""
-        return self._journal("last")
+        return [bytes.fromhex(line[1]) for line in self._journal("last")]
 
-    def _journal(self, word: str) -> list[bytes]:
+    def _journal(self, word: str) -> list[list[str]]:
         if not self.journal.exists():
             return []
         lines = [line.split(" ") for line in self.journal.read_text().splitlines()]
-        return [bytes.fromhex(line[1]) for line in lines if line[0] == word]
+        return [line for line in lines if line[0] == word]
 
     def submit(self, numbers: Sequence[int], circuit_id: str = "product", **options: Any) -> str:
         """Submit a job of `product_input`s and return its id."""

@@ -38,8 +38,8 @@ class Fault:
     """What goes wrong, and what is written down.
 
     Attributes:
-        journal: a file that gets a line for each proof that begins, and that begins its last sum:
-            "begin" or "last" and its statement in hex.
+        journal: a file that gets a line for each proof that begins, that comes to a gate, and that
+            begins its last sum: "begin", "gate" or "last", its statement in hex, the prover.
         gate: a file; a proof waits in the middle while another process locks it.
         gate_from: the first proof of the process that waits, counted from 1.
         panics: so many proofs, from the first on, panic in native code.
@@ -62,14 +62,16 @@ class Fault:
 class FaultyBackend:
     """A backend whose proofs have a fault; loading keys and checking rows are as they are."""
 
-    def __init__(self, inner: Backend, fault: Fault) -> None:
+    def __init__(self, inner: Backend, fault: Fault, prover_id: str) -> None:
         self._inner = inner
         self._fault = fault
+        self._prover_id = prover_id
         self.name = inner.name
         self.begun = 0
 
     def load(self, key: ProvingKey, *, check: bool) -> FaultyKey:
-        return FaultyKey(self._inner.load(key, check=check), self._fault, self._begin)
+        loaded = self._inner.load(key, check=check)
+        return FaultyKey(loaded, self._fault, self._prover_id, self._begin)
 
     def lincomb(self, *arguments: Any) -> bytes:
         return self._inner.lincomb(*arguments)
@@ -90,9 +92,12 @@ def _proves() -> bool:
 class FaultyKey:
     """A loaded key; a proof begins with `witness` and is in its middle at the first MSM."""
 
-    def __init__(self, inner: LoadedKey, fault: Fault, begin: Callable[[], int]) -> None:
+    def __init__(
+        self, inner: LoadedKey, fault: Fault, prover_id: str, begin: Callable[[], int]
+    ) -> None:
         self._inner = inner
         self._fault = fault
+        self._prover_id = prover_id
         self._begin = begin
         self._number = 0
         self._statement = ""
@@ -136,6 +141,7 @@ class FaultyKey:
             with native._translated("fault"):
                 partita_native.panic_for_test("a fault of this test")
         if self._fault.gate and self._number >= self._fault.gate_from:
+            self._write("gate")
             with Path(self._fault.gate).open("rb") as gate:
                 fcntl.flock(gate, fcntl.LOCK_SH)
 
@@ -143,7 +149,7 @@ class FaultyKey:
         """One write, so that the lines of several processes never mix."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         descriptor = os.open(self._fault.journal, flags, 0o600)
-        os.write(descriptor, f"{word} {self._statement}\n".encode())
+        os.write(descriptor, f"{word} {self._statement} {self._prover_id}\n".encode())
         os.close(descriptor)
 
 
@@ -152,7 +158,7 @@ def main() -> int:
     fault = Fault(**json.loads(os.environ[VARIABLE]))
     config = load(ProverConfig, {}, "environment")
     logs.configure(level=config.log_level)
-    return app.main(config, wrap=lambda backend: FaultyBackend(backend, fault))
+    return app.main(config, wrap=lambda backend: FaultyBackend(backend, fault, config.prover_id))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def test_cancel_stops_queued_partitions_at_once_and_the_running_one_at_its_next_
 ) -> None:
     start_gated(cluster, max_leases=2)
     job_id = cluster.submit(range(6))
-    cluster.until_proving("a")
+    cluster.until_at_gate("a")
     eventually(lambda: len(cluster.leases("a")) == 2, "one lease on the device, one before it")
     job = cluster.client.cancel(job_id, "not needed")
     assert job.state == proving_pb2.JOB_STATE_CANCELLED
@@ -86,7 +86,7 @@ def test_a_deadline_that_passes_fails_the_job_and_stops_its_work(cluster: Cluste
     start_gated(cluster)
     deadline = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=1)
     job_id = cluster.submit(range(3), deadline=deadline)
-    cluster.until_proving("a")
+    cluster.until_at_gate("a")
     job = cluster.client.wait(job_id, 60)
     assert job.state == proving_pb2.JOB_STATE_FAILED
     assert job.failure.reason == "DEADLINE_EXCEEDED"

@@ -42,8 +42,7 @@ def test_memory_refused_to_native_code_is_typed_raises_the_peak_and_the_job_ends
     cluster.until_offered("mixed", "tight")
     witness = write_wtns(_CIRCUIT.witness(1))
     job_id = cluster.client.submit("mixed", [witness], "wtns").job.job_id
-    cluster.until_proving("tight")
-    eventually(cluster.begun, "the proof has begun")
+    cluster.until_at_gate("tight")
     limit_data_to_what_it_has(tight)
     (first,) = cluster.view("tight").desired.leases
     gate.open()

@@ -54,7 +54,7 @@ def test_a_raised_priority_reaches_work_that_waits(cluster: Cluster) -> None:
     cluster.prover("a", Fault(gate=str(gate.path)), max_leases=1)
     cluster.until_offered("product", "a")
     older = cluster.submit(range(3))
-    cluster.until_proving("a")
+    cluster.until_at_gate("a")
     younger = cluster.submit([10], request_id="raised")
     assert cluster.submit([10], request_id="raised", priority="high") == younger
     gate.open()

@@ -77,7 +77,7 @@ def test_a_prover_told_to_stop_finishes_what_it_computes_hands_the_rest_back_and
     leaving = cluster.prover("leaving", Fault(gate=str(gate.path)), max_leases=3)
     cluster.until_offered("product", "leaving")
     job_id = cluster.submit(range(6))
-    cluster.until_proving("leaving")
+    cluster.until_at_gate("leaving")
     leaving.signal(signal.SIGTERM)
 
     def draining() -> bool:
@@ -143,7 +143,7 @@ def test_a_stopped_prover_is_unresponsive_gets_nothing_new_and_goes_on_where_it_
     frozen = cluster.prover("frozen", Fault(gate=str(gate.path)), max_leases=1)
     cluster.until_offered("product", "frozen")
     held = cluster.submit([0])
-    cluster.until_proving("frozen")
+    cluster.until_at_gate("frozen")
     frozen.signal(signal.SIGSTOP)
     eventually(lambda: "unresponsive" in cluster.view("frozen").reason, "the fleet says so")
     other = cluster.submit([1, 2], priority="critical")
