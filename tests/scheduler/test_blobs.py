@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from partita.scheduler import blobs as blobs_module
 from partita.scheduler.blobs import (
     BlobLimits,
     BlobMissingError,
@@ -21,6 +22,8 @@ from partita.scheduler.core.model import BlobRef
 
 DATA = b"some input"
 REF = BlobRef(hashlib.sha256(DATA).digest(), len(DATA))
+OTHER = b"another"
+OTHER_REF = BlobRef(hashlib.sha256(OTHER).digest(), len(OTHER))
 HOUR_NS = 3_600 * 10**9
 
 
@@ -38,6 +41,10 @@ def limits(**changes: int) -> BlobLimits:
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
@@ -145,6 +152,46 @@ async def test_a_reader_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
         await blobs.put(REF, broken())
     assert names(tmp_path) == []
     await blobs.put(REF, chunks(DATA))
+    blobs.close()
+
+
+@pytest.mark.parametrize("step", ["_create", "_publish"])
+async def test_an_upload_cancelled_while_the_disk_works_leaves_nothing_open_or_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    real, loop = getattr(blobs_module, step), asyncio.get_running_loop()
+
+    def cancelled_meanwhile(*arguments: object) -> object:
+        result = real(*arguments)
+        loop.call_soon_threadsafe(upload.cancel)
+        return result
+
+    blobs = BlobStore(tmp_path, limits())
+    await blobs.put(OTHER_REF, chunks(OTHER))  # its thread has come to be
+    monkeypatch.setattr(blobs_module, step, cancelled_meanwhile)
+    before = open_files()
+    upload = asyncio.create_task(blobs.put(REF, chunks(DATA)))
+    with pytest.raises(asyncio.CancelledError):
+        await upload
+    assert open_files() == before
+    kept = [OTHER_REF, REF] if step == "_publish" else [OTHER_REF]
+    assert names(tmp_path) == sorted(ref.sha256.hex() for ref in kept)
+    assert blobs.stored_bytes == sum(ref.size_bytes for ref in kept)
+    blobs.close()
+
+
+async def test_a_reader_cancelled_while_the_file_is_opened_leaves_nothing_open(
+    tmp_path: Path,
+) -> None:
+    blobs = BlobStore(tmp_path, limits())
+    await blobs.put(REF, chunks(DATA))
+    before = open_files()
+    reading = asyncio.ensure_future(anext(blobs.read(REF.sha256, 0)))
+    await asyncio.sleep(0)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert open_files() == before
     blobs.close()
 
 

@@ -13,6 +13,8 @@ from partita.circuits.catalogue import Catalogue
 from partita.circuits.intake import CircuitSources, add_circuit, set_up_circuit
 from partita.groth16.keys import KeyFamily
 from partita.groth16.native import NativeBackend
+from partita.scheduler.catalogue import CatalogueWatcher
+from partita.scheduler.core.events import CatalogueChanged
 from partita.v1 import fleet_pb2, proving_pb2
 from tests.scheduler.peer import PRODUCT, ROOT, Connect, Prover, connected
 from tests.scheduler.running import Running, blob_ref, refused, running, upload
@@ -51,6 +53,25 @@ async def test_a_circuit_added_to_the_folder_is_taken_up_and_provers_are_told(
     assert (linear.curve, linear.n_public, linear.domain) == ("bls12-381", 3, 16)
     assert linear.family == fleet_pb2.KEY_FAMILY_SNARKJS
     assert {file.role for file in linear.files} == {"zkey", "vk"}
+
+
+async def test_a_look_whose_caller_goes_away_still_tells_what_it_found(data_dir: Path) -> None:
+    told: asyncio.Queue[CatalogueChanged] = asyncio.Queue()
+    watcher = CatalogueWatcher(data_dir / "circuits", told.put_nowait)
+    loop = asyncio.get_running_loop()
+
+    def add_and_be_left(_: Catalogue) -> None:
+        add(data_dir / "circuits", "linear", "linear-only-bls12-381")
+        loop.call_soon_threadsafe(caller.cancel)
+
+    caller = asyncio.create_task(watcher.run(add_and_be_left))
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    async with asyncio.timeout(30):
+        event = await told.get()
+    assert "linear" in [circuit.circuit_id for circuit in event.circuits]
+    assert "linear" in watcher.known.circuits
+    await watcher.close()
 
 
 async def test_a_circuit_with_a_development_key_is_listed_as_insecure(

@@ -267,16 +267,20 @@ class BlobStore:
             raise
         finally:
             self._reserved_bytes -= ref.size_bytes
-        self._sizes[ref.sha256] = ref.size_bytes
-        kept_until_ns = self.renew(ref.sha256)
+        kept_until_ns = self._take_in(ref)
         if kept_until_ns is None:
             raise IngestFullError(f"blob {ref.sha256.hex()} was deleted while it was stored")
         return kept_until_ns
 
+    def _take_in(self, ref: BlobRef) -> int | None:
+        """Know a blob that has its name on the disk; returns its ticket as `renew`."""
+        self._sizes[ref.sha256] = ref.size_bytes
+        return self.renew(ref.sha256)
+
     async def _write(self, ref: BlobRef, chunks: AsyncIterator[bytes], temporary: Path) -> None:
         digest = hashlib.sha256()
         received = 0
-        descriptor = await self._on_disk(_create, temporary)
+        descriptor = await self._on_disk(_create, temporary, left=os.close)
         try:
             async for chunk in chunks:
                 received += len(chunk)
@@ -297,16 +301,19 @@ class BlobStore:
             await self._on_disk(os.fsync, descriptor)
         finally:
             os.close(descriptor)
-        await self._on_disk(_publish, temporary, self.path(ref.sha256))
+        path = self.path(ref.sha256)
+        await self._on_disk(_publish, temporary, path, left=lambda _: self._take_in(ref))
 
-    async def _on_disk(self, do: Callable[..., T], *arguments: object) -> T:
-        """Run one disk operation in a thread.
+    async def _on_disk(
+        self, do: Callable[..., T], *arguments: object, left: Callable[[T], object] | None = None
+    ) -> T:
+        """Run one disk operation in a thread, as `_in_thread`.
 
         Raises:
             IngestFullError: the disk refused it.
         """
         try:
-            return await self._in_thread(do, *arguments)
+            return await self._in_thread(do, *arguments, left=left)
         except OSError as error:
             _log.error("blobs.refused", directory=str(self._directory), error=error.strerror)
             raise IngestFullError(
@@ -314,16 +321,25 @@ class BlobStore:
                 "operator must make room under blobs/"
             ) from error
 
-    async def _in_thread(self, do: Callable[..., T], *arguments: object) -> T:
+    async def _in_thread(
+        self, do: Callable[..., T], *arguments: object, left: Callable[[T], object] | None = None
+    ) -> T:
         """Run `do` in a thread; it has ended when this returns, even if the caller is cancelled.
 
         So nobody closes a file that a thread still uses.
+
+        Args:
+            do: what to run.
+            arguments: for it.
+            left: told the result that a cancelled caller left behind.
         """
         running = asyncio.get_running_loop().run_in_executor(self._threads, do, *arguments)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             await asyncio.wait({running})
+            if left is not None and running.exception() is None:
+                left(running.result())
             raise
 
     async def read(self, digest: bytes, offset: int) -> AsyncIterator[bytes]:
@@ -348,7 +364,9 @@ class BlobStore:
             BlobMissingError: it cannot be read; `digest` names it.
         """
         try:
-            descriptor = await self._in_thread(os.open, path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = await self._in_thread(
+                os.open, path, os.O_RDONLY | os.O_CLOEXEC, left=os.close
+            )
         except OSError as error:
             raise BlobMissingError([digest]) from error
         try:

@@ -97,11 +97,20 @@ class CatalogueWatcher:
     async def run(self, change: Callable[[Catalogue], None]) -> None:
         """Change the catalogue in the watcher's thread, then look at it and tell of the change.
 
+        A caller that is cancelled meanwhile takes nothing with it: what was found is told.
+
         Raises:
             Whatever `change` raises.
         """
         loop = asyncio.get_running_loop()
-        known = await loop.run_in_executor(self._thread, self._look, change)
+        looking = loop.run_in_executor(self._thread, self._look, change)
+        looking.add_done_callback(self._looked)
+        await asyncio.shield(looking)
+
+    def _looked(self, looking: asyncio.Future[Known | None]) -> None:
+        if looking.cancelled() or looking.exception() is not None:
+            return
+        known = looking.result()
         if known is not None:
             self.known = known
             self._changed(known.event())
