@@ -16,6 +16,7 @@ import pstats
 import statistics
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,13 @@ _SMALL_JOB = 10
 _WAIT_S = 600.0
 
 
+def _cpu_s(entry: Path) -> float:
+    """CPU seconds of a process, its ended threads included, or of a thread: its entry in /proc."""
+    # The two counters follow the name, which may hold spaces, and eleven fields.
+    counters = (entry / "stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, counters)) / os.sysconf("SC_CLK_TCK")
+
+
 @dataclass(frozen=True, slots=True)
 class CpuTimes:
     """CPU seconds of a scheduler so far: of verification, and of all else."""
@@ -55,21 +63,17 @@ class CpuTimes:
         """Read them from /proc.
 
         Python's threads are told by `names`, all others name themselves. In a scheduler the pool
-        of the native extension does nothing but verify. What nobody knows counts as all else.
+        of the native extension does nothing but verify. All else is what the process used less
+        that: threads that nobody knows, and those that have ended.
         """
         python = json.loads(names.read_text())
-        tick_s = 1 / os.sysconf("SC_CLK_TCK")
-        verification = other = 0.0
+        verification_s = 0.0
         for task in Path(f"/proc/{pid}/task").iterdir():
-            comm = (task / "comm").read_text().strip()
-            # The two counters follow the name, which may hold spaces, and eleven fields.
-            counters = (task / "stat").read_text().rpartition(")")[2].split()[11:13]
-            seconds = sum(map(int, counters)) * tick_s
-            if python.get(task.name, comm).startswith(("verifier", POOL_NAME)):
-                verification += seconds
-            else:
-                other += seconds
-        return cls(verification, other)
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                comm = (task / "comm").read_text().strip()
+                if python.get(task.name, comm).startswith(("verifier", POOL_NAME)):
+                    verification_s += _cpu_s(task)
+        return cls(verification_s, _cpu_s(Path(f"/proc/{pid}")) - verification_s)
 
     def since(self, before: CpuTimes) -> CpuTimes:
         """What was used between two looks."""
