@@ -62,7 +62,7 @@ class Peer:
 
     async def called(self, method: str, times: int = 1) -> None:
         """Return once a method was called so often."""
-        async with self._entered:
+        async with asyncio.timeout(60), self._entered:
             await self._entered.wait_for(lambda: self.calls[method] >= times)
 
     async def enter(self, method: str, context: Any) -> None:

@@ -179,6 +179,7 @@ class Peer(
                 async with session.changed:
                     session.received.append(request)
                     session.changed.notify_all()
+            session.half_closed = not context.cancelled()
             session.end()
 
         receiver = asyncio.create_task(receive())
@@ -188,7 +189,6 @@ class Peer(
                     await context.abort(response, "as the test wants")
                     return
                 yield response
-            session.half_closed = receiver.done() and not context.cancelled()
         finally:
             receiver.cancel()
             await asyncio.gather(receiver, return_exceptions=True)

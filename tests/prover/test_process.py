@@ -8,21 +8,24 @@ import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from partita.v1 import dispatch_pb2, types_pb2
-from tests.prover.circuits_on_disk import ONE_CONSTRAINT, POWER_OF_TWO, add, lease_of
+from tests.prover.circuits_on_disk import ONE_CONSTRAINT, add, lease_of
 from tests.prover.peer import TIMEOUT_S, Peer, Session, serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
+
+_GATED = Path(__file__).with_name("gated_prover.py")
 
 
 @asynccontextmanager
 async def process_on(
-    peer: Peer, data_dir: Path, **variables: str
+    peer: Peer, data_dir: Path, gate: Path | None = None, **variables: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A prover process; with a gate, no proof goes on before that file is there."""
     environment = {
         **os.environ,
         "PARTITA_PROVER__PROVER_ID": "p-1",
@@ -33,8 +36,9 @@ async def process_on(
         "PARTITA_PROVER__BACKEND": "reference",
         **variables,
     }
+    program = ("-m", "partita.prover") if gate is None else (_GATED, gate)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "partita.prover", env=environment, stderr=subprocess.DEVNULL
+        sys.executable, *program, env=environment, stderr=subprocess.DEVNULL
     )
     try:
         yield process
@@ -45,13 +49,13 @@ async def process_on(
 
 
 async def proving(peer: Peer, catalogue: Path) -> tuple[Session, bytes]:
-    """Bring one slow partition onto the device."""
-    entry = add(catalogue, POWER_OF_TWO)
+    """Bring one partition onto the device of a prover with a gate."""
+    entry = add(catalogue, ONE_CONSTRAINT)
     revision = peer.add_catalogue(catalogue)
     session = await peer.session()
     session.welcome(revision=revision)
     await session.until(lambda s: s.hellos and s.hellos[-1].offers)
-    session.desire(lease_of(entry, (POWER_OF_TWO / "witness.wtns").read_bytes()))
+    session.desire(lease_of(entry, (ONE_CONSTRAINT / "witness.wtns").read_bytes()))
     await session.lease("1.1", lambda x: x.phase == types_pb2.PHASE_PROVING)
     return session, entry.manifest_sha256
 
@@ -62,11 +66,13 @@ async def exit_code(process: asyncio.subprocess.Process) -> int:
 
 
 async def test_sigterm_finishes_what_is_proved_then_exits_zero(tmp_path: Path) -> None:
-    async with serving() as peer, process_on(peer, tmp_path) as process:
+    gate = tmp_path / "gate"
+    async with serving() as peer, process_on(peer, tmp_path, gate) as process:
         session, key = await proving(peer, tmp_path / "circuits")
         process.send_signal(signal.SIGTERM)
         actual = await session.actual(lambda a: a.condition == dispatch_pb2.CONDITION_DRAINING)
         assert actual.leases[0].phase == types_pb2.PHASE_PROVING
+        gate.touch()
         held = await session.lease("1.1", lambda x: x.phase == types_pb2.PHASE_FINISHED)
         assert held.WhichOneof("outcome") == "proved"
         assert process.returncode is None
@@ -83,7 +89,7 @@ async def test_at_the_end_of_the_grace_the_rest_is_handed_back_and_the_exit_is_z
 ) -> None:
     async with (
         serving() as peer,
-        process_on(peer, tmp_path, PARTITA_PROVER__DRAIN_GRACE="0") as process,
+        process_on(peer, tmp_path, tmp_path / "gate", PARTITA_PROVER__DRAIN_GRACE="0") as process,
     ):
         session, _ = await proving(peer, tmp_path / "circuits")
         process.send_signal(signal.SIGTERM)
@@ -95,7 +101,7 @@ async def test_at_the_end_of_the_grace_the_rest_is_handed_back_and_the_exit_is_z
 
 
 async def test_a_second_sigterm_ends_the_process_at_once(tmp_path: Path) -> None:
-    async with serving() as peer, process_on(peer, tmp_path) as process:
+    async with serving() as peer, process_on(peer, tmp_path, tmp_path / "gate") as process:
         session, _ = await proving(peer, tmp_path / "circuits")
         process.send_signal(signal.SIGTERM)
         await session.actual(lambda a: a.condition == dispatch_pb2.CONDITION_DRAINING)

@@ -304,7 +304,7 @@ async def test_an_upload_that_breaks_off_in_the_middle_keeps_nothing(
 async def test_an_upload_that_says_nothing_gives_its_slot_back(
     data_dir: Path, prover: Prover
 ) -> None:
-    async with running(data_dir, prover, stall="50ms", max_uploads=1) as service:
+    async with running(data_dir, prover, stall="1s", max_uploads=1) as service:
         call: Any = service.blobs.Upload()
         await call.write(Upload(header=blob_ref(BLOB)))
         with refused(INVALID, "BAD_INPUT") as refusal:

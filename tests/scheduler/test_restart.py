@@ -124,8 +124,11 @@ async def test_a_store_that_is_away_for_a_while_loses_nothing(
             await peer.started.wait()
             store.away.set()
             peer.work.set()
+            async with asyncio.timeout(30):
+                while not service.scheduler.why_not_ready():  # noqa: ASYNC110  (it tells nobody)
+                    await asyncio.sleep(0.01)
             early = proving_pb2.GetJobRequest(job_id=answer.job.job_id)
-            early.wait.FromMilliseconds(500)
+            early.wait.FromMilliseconds(50)
             job = (await service.proving.GetJob(early)).job
             assert job.state == proving_pb2.JOB_STATE_RUNNING, "no end before it is durable"
             assert len(peer.held) == 4, "no outcome is acknowledged before it is durable"

@@ -116,9 +116,9 @@ async def test_a_proof_that_does_not_verify_is_never_returned(
     assert [part.attempt for part in job.partitions if part.index != 1] == [1, 1]
     parts = await service.results(job.job_id)
     assert parts[1].prover_id == "good"
-    assert parts[1].failures[0].prover_id == "bad"
+    assert {failure.prover_id for failure in parts[1].failures} == {"bad"}
     assert good.proved == [(job.job_id, 1)]
-    assert (await service.prover_view("bad")).debits == 1
+    assert (await service.prover_view("bad")).debits == len(parts[1].failures)
 
 
 async def _unverified(service: Running, job_id: str) -> None:

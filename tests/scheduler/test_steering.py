@@ -140,16 +140,21 @@ async def test_a_retry_and_what_it_took_over_survive_a_restart(
 async def test_three_proofs_that_another_prover_had_to_make_quarantine_a_prover(
     service: Running, connect: Connect
 ) -> None:
-    await connect("bad", spoil=lambda lease, proof: b"\x00" * 256)
+    bad = await connect("bad", spoil=lambda lease, proof: b"\x00" * 256)
     for number in range(3):
+        bad.work.clear()
+        bad.started.clear()
         await set_prover(service, "bad", mode=fleet_pb2.MODE_ACTIVE)
         answer = await service.submit([(2, 3 + number)])
+        await bad.started.wait()
+        # Cordoned before it answers: it would get the partition again, as nobody else can.
+        await set_prover(service, "bad", mode=fleet_pb2.MODE_CORDONED)
+        bad.work.set()
         async for message in service.proving.WatchJob(
             proving_pb2.WatchJobRequest(job_id=answer.job.job_id)
         ):
             if message.job.partitions[0].failures:
                 break
-        await set_prover(service, "bad", mode=fleet_pb2.MODE_CORDONED)
         if number == 0:
             await connect("good")
         await set_prover(service, "good", mode=fleet_pb2.MODE_ACTIVE)

@@ -62,7 +62,7 @@ def test_a_line_a_name_or_a_file_more_is_another_build(package: Path, change: st
     before = Build(package, None).code_sha256
     one = package / "deep" / "one.py"
     if change == "content":
-        one.write_text("ONE = 2\n")
+        one.write_text("ONE = 22\n")
     elif change == "name":
         one.rename(one.with_name("eins.py"))
     else:
@@ -122,7 +122,7 @@ def test_what_changed_on_disk_is_named_until_it_is_as_it_was(package: Path, nati
     build = Build(package, native)
     one, library = package / "deep" / "one.py", native / "partita_native.abi3.so"
     assert build.changed() == ()
-    one.write_text("ONE = 2\n")
+    one.write_text("ONE = 22\n")
     library.write_bytes(b"\x7fELF2")
     (package / "new.py").write_text("")
     assert build.changed() == ("deep/one.py", "new.py", "partita_native/partita_native.abi3.so")
@@ -148,7 +148,7 @@ async def test_a_running_build_says_that_it_is_stale_and_keeps_its_fingerprint(
     told: asyncio.Queue[tuple[str, ...]] = asyncio.Queue()
     watch = asyncio.create_task(running.watch(0.001, lambda: told.put_nowait(running.features)))
     try:
-        (package / "deep" / "one.py").write_text("ONE = 2\n")
+        (package / "deep" / "one.py").write_text("ONE = 22\n")
         assert await asyncio.wait_for(told.get(), 30) == (STALE_FEATURE,)
         assert running.stale == ("deep/one.py",)
         assert running.fingerprint == before

@@ -366,9 +366,13 @@ class Cluster:
         def at_gate() -> bool:
             # Shown before the proof comes to the gate: until then it could still be stopped.
             proves = any(x.phase == types_pb2.PHASE_PROVING for x in self.leases(prover_id))
-            return proves and prover_id in (line[2] for line in self._journal("gate"))
+            return proves and self.came_to_gate(prover_id)
 
         eventually(at_gate, f"{prover_id} stands at its gate")
+
+    def came_to_gate(self, prover_id: str) -> bool:
+        """Whether a proof of this prover has come to its gate."""
+        return prover_id in (line[2] for line in self._journal("gate"))
 
     def begun(self) -> list[bytes]:
         """The statements of all proofs that were begun, in order of their beginning."""

@@ -37,7 +37,7 @@ class Up:
 
 def environment(data_dir: Path) -> dict[str, str]:
     return {
-        **os.environ,
+        **{name: x for name, x in os.environ.items() if not name.startswith("PARTITA_")},
         "PARTITA_DATA_DIR": str(data_dir),
         "PARTITA_SCHEDULER__LISTEN": "127.0.0.1:0",
         "PARTITA_SCHEDULER__PROVER_LISTEN": "127.0.0.1:0",

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from partita.v1 import proving_pb2
+from partita.v1 import proving_pb2, types_pb2
 from tests.system.cluster import (
     EDGE,
     Cluster,
@@ -31,9 +31,16 @@ def in_the_middle(cluster: Cluster) -> tuple[Process, str]:
         cluster.prover(name, fault, max_leases=2)
     cluster.until_offered("product", "a", "b")
     job_id = cluster.submit(range(10))
+    both = [types_pb2.PHASE_WAITING_FOR_DEVICE, types_pb2.PHASE_PROVING]
+
+    def stand() -> bool:
+        # Also what was granted last is there: a prover that never heard of it does not keep it.
+        held = [sorted(x.phase for x in cluster.leases(name)) for name in ("a", "b")]
+        return held == [sorted(both)] * 2 and len(cluster.begun()) == 4
+
     eventually(
-        lambda: done(cluster, job_id) == 2 and len(cluster.begun()) == 4,
-        "two partitions proved and two in the middle",
+        lambda: done(cluster, job_id) == 2 and stand(),
+        "two partitions proved, two in the middle and two before the device",
     )
     return scheduler, job_id
 
