@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 
@@ -99,6 +100,23 @@ def test_a_prover_that_must_be_used_again_waits_1_5_then_30_seconds() -> None:
         peer.report()
         world.run(0.001)
         assert peer.wanted() == [("j", 0)]
+
+
+def test_nothing_backs_off_any_longer_once_another_prover_can_take_it() -> None:
+    world = World()
+    bad = Peer(world, "gpu-0").connect()
+    world.submit("j", 2)
+    bad.sync()
+    for index in range(2):
+        bad.fail(bad.lease_of("j", index), FailureKind.COMPUTE)
+    good = Peer(world, "gpu-1", offer("other")).connect()
+    bad.sync()
+    assert world.core.partitions("j")[0].waiting_for.startswith("waits before another try")
+    good.hello = replace(good.hello, offers=(offer("c"),))
+    world.do(ev.OffersChanged(good.session, good.hello))
+    assert good.wanted() == [("j", 0), ("j", 1)]
+    world.run(60)
+    assert bad.wanted() == []
 
 
 def test_five_failures_in_all_poison_the_job_with_every_reason() -> None:

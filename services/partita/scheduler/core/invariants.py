@@ -89,6 +89,8 @@ def _check_partition(state: State, part: Partition) -> None:
     )
     armed = ("backoff", part.job.job_id, part.index) in state.timers.armed
     _require(armed == part.backing_off, "I13", f"{name}: back-off without its deadline")
+    listed = state.backing_off.get((part.job.job_id, part.index)) is part
+    _require(listed == part.backing_off, "I13", f"{name}: back-off that is not listed")
     if part.state is PartitionState.PROVED:
         seen = part.verified_sha256 == proof_digest(part.proof, part.statement)
         _require(seen, "I9", f"{name}: not the bytes that were verified")
@@ -192,6 +194,9 @@ def _check_grants(state: State) -> None:
                 accepting = acceptance.candidates(state, lane)
                 _require(session not in accepting, "I7", f"{grant.key} overtook {key}")
     if not state.want_dispatch:
+        for name, part in state.backing_off.items():
+            spare = acceptance.has_other_candidate(state, part, part.excluded)
+            _require(not spare, "I13", f"{name} backs off though another prover could take it")
         left = dispatch.startable(state)
         _require(left is None, "I7", f"{left.key if left else ''} could start and does not")
 

@@ -330,9 +330,7 @@ def end(state: State, job: Job, outcome: Outcome, failure: Failure | None) -> No
 def withdraw(state: State, part: Partition) -> None:
     """Take a partition out of the queue, its back-off and its preparation."""
     state.queue.remove(part)
-    if part.backing_off:
-        part.backing_off = False
-        state.timers.disarm(("backoff", part.job.job_id, part.index))
+    leases.end_backoff(state, part)
     leases.unbind(state, part)
 
 
@@ -359,9 +357,25 @@ def requeue(state: State, part: Partition, *, failed_on: str = "") -> None:
         waits = state.config.backoff_ns
         wait_ns = waits[min(len(part.failures), len(waits)) - 1]
         part.backing_off = True
-        state.timers.arm(("backoff", part.job.job_id, part.index), state.now_ns + wait_ns)
+        name = part.job.job_id, part.index
+        state.backing_off[name] = part
+        state.timers.arm(("backoff", *name), state.now_ns + wait_ns)
         return
     state.queue.add(part)
+
+
+def try_again(state: State, part: Partition) -> None:
+    """A back-off is over, or another prover could take the partition: let it wait in its lane."""
+    leases.end_backoff(state, part)
+    state.queue.add(part)
+    state.want_dispatch = True
+
+
+def spare_backoffs(state: State) -> None:
+    """Let nothing back off that a prover it has not failed on could take by now."""
+    for part in list(state.backing_off.values()):
+        if acceptance.has_other_candidate(state, part, part.excluded):
+            try_again(state, part)
 
 
 def relane(state: State, part: Partition) -> None:

@@ -92,6 +92,7 @@ class SchedulerCore:
     def _finish(self) -> list[Effect]:
         state = self._state
         if state.want_dispatch:
+            jobs.spare_backoffs(state)
             dispatch.dispatch(state)
         return state.finish()
 
@@ -320,10 +321,7 @@ def _abandon(state: State, name: TimerName) -> None:
 
 
 def _backoff(state: State, name: TimerName) -> None:
-    part = state.jobs[name[1]].partitions[name[2]]
-    part.backing_off = False
-    state.queue.add(part)
-    state.want_dispatch = True
+    jobs.try_again(state, state.jobs[name[1]].partitions[name[2]])
 
 
 def _with_session(rule: Callable[[State, Session], None]) -> Callable[[State, TimerName], None]:

@@ -89,6 +89,8 @@ class State:
     """Result bytes of ENDED jobs by job_id, oldest first."""
     kept_bytes: int = 0
 
+    backing_off: dict[tuple[str, int], Partition] = field(default_factory=dict)
+    """(job_id, index) -> a partition that waits to go to a prover that it failed on."""
     leases: dict[str, Lease] = field(default_factory=dict)
     next_lease: int = 1
     checks: dict[int, Check] = field(default_factory=dict)
