@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 import pytest
 
@@ -83,40 +82,6 @@ def test_only_the_bad_partition_is_proved_again() -> None:
     two.prove(two.lease_of("j", 4))
     assert world.core.status("j").state is PublicState.COMPLETED
     assert len(world.persisted(rec.LeaseRecord)) == 11
-
-
-def test_a_prover_that_must_be_used_again_waits_1_5_then_30_seconds() -> None:
-    world = World()
-    peer = Peer(world, "gpu-0").connect()
-    world.submit("j")
-    for wait_s in (1, 5, 30, 30):
-        peer.sync()
-        peer.fail(peer.lease_of("j"), FailureKind.COMPUTE)
-        assert peer.wanted() == []
-        world.run(wait_s - 0.001)
-        assert peer.wanted() == []
-        why = world.core.partitions("j")[0].waiting_for
-        assert why == "waits before another try after WHY on gpu-0"
-        peer.report()
-        world.run(0.001)
-        assert peer.wanted() == [("j", 0)]
-
-
-def test_nothing_backs_off_any_longer_once_another_prover_can_take_it() -> None:
-    world = World()
-    bad = Peer(world, "gpu-0").connect()
-    world.submit("j", 2)
-    bad.sync()
-    for index in range(2):
-        bad.fail(bad.lease_of("j", index), FailureKind.COMPUTE)
-    good = Peer(world, "gpu-1", offer("other")).connect()
-    bad.sync()
-    assert world.core.partitions("j")[0].waiting_for.startswith("waits before another try")
-    good.hello = replace(good.hello, offers=(offer("c"),))
-    world.do(ev.OffersChanged(good.session, good.hello))
-    assert good.wanted() == [("j", 0), ("j", 1)]
-    world.run(60)
-    assert bad.wanted() == []
 
 
 def test_five_failures_in_all_poison_the_job_with_every_reason() -> None:

@@ -14,10 +14,10 @@ from __future__ import annotations
 import heapq
 from typing import NamedTuple
 
-from partita.scheduler.core import acceptance, keys, leases, residency
+from partita.scheduler.core import acceptance, backoff, keys, leases, residency
 from partita.scheduler.core.model import Bytes, Priority
 from partita.scheduler.core.state import State
-from partita.scheduler.core.tables import LaneKey, Partition, Session
+from partita.scheduler.core.tables import LaneKey, Partition, PartitionKey, Session
 
 _CRITICAL_CLASS = -Priority.CRITICAL
 
@@ -49,18 +49,27 @@ def dispatch(state: State) -> None:
     while heads and _somebody_is_open(state, claimed, critical=heads[0][0][0] == _CRITICAL_CLASS):
         _, lane = heapq.heappop(heads)
         part = state.queue.lanes[lane].head()
+        if backoff.must_wait(state, part):
+            backoff.hold(state, part)
+            _push_head(state, heads, lane)
+            continue
         best = ranking.best(part, lane, claimed)
         if best is not None:
             session, slot = best
             leases.grant(state, session, part, express=slot == "express", alone=lane.alone)
             ranking.granted(session)
-            rest = state.queue.lanes.get(lane)
-            if rest is not None:
-                heapq.heappush(heads, (rest.head().key, lane))
+            _push_head(state, heads, lane)
             continue
         want = wanted(state, part, lane)
         _prepare(state, part, lane, want, claimed)
         claimed.update(session.number for session in want)
+
+
+def _push_head(state: State, heads: list[tuple[PartitionKey, LaneKey]], lane: LaneKey) -> None:
+    """Its head has left the lane: the next one, if there is one, comes to the heads."""
+    rest = state.queue.lanes.get(lane)
+    if rest is not None:
+        heapq.heappush(heads, (rest.head().key, lane))
 
 
 def _somebody_is_open(state: State, claimed: set[int], *, critical: bool) -> bool:
@@ -218,6 +227,8 @@ def startable(state: State) -> Partition | None:
     ranking = _Ranking(state)
     for _, lane in state.queue.heads():
         part = state.queue.lanes[lane].head()
+        if backoff.must_wait(state, part):
+            continue
         if ranking.best(part, lane, claimed) is not None:
             return part
         claimed.update(session.number for session in wanted(state, part, lane))

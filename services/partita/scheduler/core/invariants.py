@@ -8,8 +8,7 @@
     I5   exactly one lease with right per LEASED partition, none otherwise
     I6   every lease in Desired refers only to keys that are wanted
     I7   nothing was granted past a lesser waiting partition that accepts that prover
-    I8   WAITING partitions of OPEN jobs not in back-off = union of the lanes, each once; none is
-         in back-off that another prover could take
+    I8   WAITING partitions of OPEN jobs not in back-off = union of the lanes, each once
     I9   PROVED implies a VALID check of exactly those bytes against the stored statement
     I10  desired(session) is a function of the tables
     I11  without open work: no leases, no checks, charge = resident keys
@@ -89,9 +88,12 @@ def _check_partition(state: State, part: Partition) -> None:
         f"{name} {part.state.name} backing_off={part.backing_off} lane={part.lane}",
     )
     armed = ("backoff", part.job.job_id, part.index) in state.timers.armed
-    _require(armed == part.backing_off, "I13", f"{name}: back-off without its deadline")
     listed = state.backing_off.get((part.job.job_id, part.index)) is part
-    _require(listed == part.backing_off, "I8", f"{name}: back-off that is not listed")
+    _require(armed == listed, "I13", f"{name}: back-off without its deadline")
+    _require(listed or not part.backing_off, "I8", f"{name} is in no lane and does not back off")
+    looked = ("spare", "", 0) in state.timers.armed
+    _require(looked or not part.backing_off, "I13", f"{name} is in no lane and nobody looks")
+    _require(part.open or not listed, "I8", f"{name} backs off and is {part.state.name}")
     if part.state is PartitionState.PROVED:
         seen = part.verified_sha256 == proof_digest(part.proof, part.statement)
         _require(seen, "I9", f"{name}: not the bytes that were verified")
@@ -195,9 +197,6 @@ def _check_grants(state: State) -> None:
                 accepting = acceptance.candidates(state, lane)
                 _require(session not in accepting, "I7", f"{grant.key} overtook {key}")
     if not state.want_dispatch:
-        for name, part in state.backing_off.items():
-            spare = acceptance.has_other_candidate(state, part, part.excluded)
-            _require(not spare, "I8", f"{name} backs off though another prover could take it")
         left = dispatch.startable(state)
         _require(left is None, "I7", f"{left.key if left else ''} could start and does not")
 

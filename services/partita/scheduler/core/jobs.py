@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from partita.scheduler.core import acceptance, leases
+from partita.scheduler.core import acceptance, backoff, leases
 from partita.scheduler.core.effects import Accept, AnswerWaiter, DropInputs, Refuse
 from partita.scheduler.core.errors import CoreBug
 from partita.scheduler.core.events import JobSubmitted
@@ -330,7 +330,7 @@ def end(state: State, job: Job, outcome: Outcome, failure: Failure | None) -> No
 def withdraw(state: State, part: Partition) -> None:
     """Take a partition out of the queue, its back-off and its preparation."""
     state.queue.remove(part)
-    leases.end_backoff(state, part)
+    backoff.end(state, part)
     leases.unbind(state, part)
 
 
@@ -344,38 +344,15 @@ def forget_crashes(state: State, part: Partition) -> None:
                 del state.crash_index[(mark.prover_id, mark.instance_id)]
 
 
-def requeue(state: State, part: Partition, *, failed_on: str = "") -> None:
-    """Let a partition wait again with the same key.
-
-    After a failure on the prover `failed_on` it backs off if no other prover could take it.
-    """
+def requeue(state: State, part: Partition, *, failed: bool = False) -> None:
+    """Let a partition wait again with the same key; after a counted failure it backs off."""
     part.state = PartitionState.WAITING
     part.queued_ns = state.now_ns
     state.want_dispatch = True
     state.changed(part.job)
-    if failed_on and not acceptance.has_other_candidate(state, part, part.excluded):
-        waits = state.config.backoff_ns
-        wait_ns = waits[min(len(part.failures), len(waits)) - 1]
-        part.backing_off = True
-        name = part.job.job_id, part.index
-        state.backing_off[name] = part
-        state.timers.arm(("backoff", *name), state.now_ns + wait_ns)
-        return
-    state.queue.add(part)
-
-
-def try_again(state: State, part: Partition) -> None:
-    """A back-off is over, or another prover could take the partition: let it wait in its lane."""
-    leases.end_backoff(state, part)
-    state.queue.add(part)
-    state.want_dispatch = True
-
-
-def spare_backoffs(state: State) -> None:
-    """Let nothing back off that a prover it has not failed on could take by now."""
-    for part in list(state.backing_off.values()):
-        if acceptance.has_other_candidate(state, part, part.excluded):
-            try_again(state, part)
+    if failed:
+        backoff.begin(state, part)
+    backoff.queue(state, part)
 
 
 def relane(state: State, part: Partition) -> None:

@@ -91,20 +91,11 @@ def grant(state: State, session: Session, part: Partition, *, express: bool, alo
 def give_right(state: State, lease: Lease, part: Partition) -> None:
     """Make `lease` the one with the right; the partition must be WAITING without one."""
     state.queue.remove(part)
-    end_backoff(state, part)
+    part.backing_off = False
     unbind(state, part)
     part.lease = lease
     part.state = PartitionState.LEASED
     state.leases[lease.lease_id] = lease
-
-
-def end_backoff(state: State, part: Partition) -> None:
-    """The partition backs off no longer; to queue it is the caller's."""
-    if part.backing_off:
-        part.backing_off = False
-        name = part.job.job_id, part.index
-        del state.backing_off[name]
-        state.timers.disarm(("backoff", *name))
 
 
 def unbind(state: State, part: Partition) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from partita.scheduler.core import (
     acceptance,
     assembler,
+    backoff,
     census,
     dispatch,
     failures,
@@ -92,7 +93,6 @@ class SchedulerCore:
     def _finish(self) -> list[Effect]:
         state = self._state
         if state.want_dispatch:
-            jobs.spare_backoffs(state)
             dispatch.dispatch(state)
         return state.finish()
 
@@ -321,7 +321,7 @@ def _abandon(state: State, name: TimerName) -> None:
 
 
 def _backoff(state: State, name: TimerName) -> None:
-    jobs.try_again(state, state.jobs[name[1]].partitions[name[2]])
+    backoff.over(state, state.jobs[name[1]].partitions[name[2]])
 
 
 def _with_session(rule: Callable[[State, Session], None]) -> Callable[[State, TimerName], None]:
@@ -332,6 +332,7 @@ _TIMERS: dict[str, Callable[[State, TimerName], None]] = {
     "deadline": _deadline,
     "abandon": _abandon,
     "backoff": _backoff,
+    "spare": lambda state, name: backoff.look(state),  # noqa: ARG005
     "quarantine": lambda state, name: trust.end_quarantine(state, state.provers[name[1]]),
     "forget": lambda state, name: jobs.forget(state, state.jobs[name[1]]),
     "inputs": lambda state, name: jobs.drop_inputs(state, state.jobs[name[1]]),

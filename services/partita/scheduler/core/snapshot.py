@@ -22,7 +22,7 @@ from partita.scheduler.core.errors import SnapshotRejected
 from partita.scheduler.core.state import State
 from partita.scheduler.core.tables import Check, Job, Lease, Partition, Prover, Session
 
-_MAGIC = b"partita-core-1\n"
+_MAGIC = b"partita-core-2\n"
 _OWN = "partita.scheduler.core."
 _PLAIN = frozenset({("collections", "deque"), ("builtins", "set"), ("builtins", "frozenset")})
 

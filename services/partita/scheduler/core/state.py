@@ -90,7 +90,7 @@ class State:
     kept_bytes: int = 0
 
     backing_off: dict[tuple[str, int], Partition] = field(default_factory=dict)
-    """(job_id, index) -> a partition that waits to go to a prover that it failed on."""
+    """(job_id, index) -> a partition with a back-off (`backoff`)."""
     leases: dict[str, Lease] = field(default_factory=dict)
     next_lease: int = 1
     checks: dict[int, Check] = field(default_factory=dict)
