@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -177,6 +180,49 @@ async def test_an_upload_cancelled_while_the_disk_works_leaves_nothing_open_or_u
     kept = [OTHER_REF, REF] if step == "_publish" else [OTHER_REF]
     assert names(tmp_path) == sorted(ref.sha256.hex() for ref in kept)
     assert blobs.stored_bytes == sum(ref.size_bytes for ref in kept)
+    blobs.close()
+
+
+async def test_a_second_cancel_does_not_close_a_file_that_a_thread_still_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, loop = blobs_module._append, asyncio.get_running_loop()
+    cancelled, still_open = threading.Event(), []
+
+    def cancel_twice() -> None:
+        upload.cancel()
+        loop.call_soon(upload.cancel)
+        loop.call_soon(loop.call_soon, cancelled.set)
+
+    def slow(descriptor: int, *arguments: Any) -> None:
+        loop.call_soon_threadsafe(cancel_twice)
+        assert cancelled.wait(30)
+        still_open.append(os.fstat(descriptor))
+        real(descriptor, *arguments)
+
+    monkeypatch.setattr(blobs_module, "_append", slow)
+    blobs = BlobStore(tmp_path, limits())
+    upload = asyncio.create_task(blobs.put(REF, chunks(DATA)))
+    with pytest.raises(asyncio.CancelledError):
+        await upload
+    assert len(still_open) == 1
+    assert names(tmp_path) == []
+    blobs.close()
+
+
+async def test_a_blob_whose_directory_the_disk_refuses_to_save_is_still_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(temporary: Path, path: Path) -> None:
+        temporary.rename(path)
+        raise OSError(errno.EIO, "the disk is broken")
+
+    monkeypatch.setattr(blobs_module, "_publish", refused)
+    blobs = BlobStore(tmp_path, limits())
+    with pytest.raises(IngestFullError, match="the disk is broken"):
+        await blobs.put(REF, chunks(DATA))
+    assert names(tmp_path) == [REF.sha256.hex()]
+    assert blobs.stored_bytes == len(DATA)
     blobs.close()
 
 

@@ -74,6 +74,24 @@ async def test_a_look_whose_caller_goes_away_still_tells_what_it_found(data_dir:
     await watcher.close()
 
 
+async def test_what_a_look_found_is_told_before_the_watcher_has_closed(data_dir: Path) -> None:
+    told: list[CatalogueChanged] = []
+    watcher = CatalogueWatcher(data_dir / "circuits", told.append)
+    begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def tell_begun(_: Catalogue) -> None:
+        loop.call_soon_threadsafe(begun.set)
+
+    caller = asyncio.create_task(watcher.run(tell_begun))
+    await begun.wait()
+    caller.cancel()
+    await watcher.close()
+    assert len(told) == 1
+    await asyncio.gather(caller, return_exceptions=True)
+    assert len(told) == 1
+
+
 async def test_a_circuit_with_a_development_key_is_listed_as_insecure(
     data_dir: Path, prover: Prover
 ) -> None:

@@ -302,7 +302,12 @@ class BlobStore:
         finally:
             os.close(descriptor)
         path = self.path(ref.sha256)
-        await self._on_disk(_publish, temporary, path, left=lambda _: self._take_in(ref))
+        try:
+            await self._on_disk(_publish, temporary, path)
+        except BaseException:
+            if path.exists():  # it has its name, though its caller is gone or the disk refused more
+                self._take_in(ref)
+            raise
 
     async def _on_disk(
         self, do: Callable[..., T], *arguments: object, left: Callable[[T], object] | None = None
@@ -337,7 +342,9 @@ class BlobStore:
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            await asyncio.wait({running})
+            while not running.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({running})
             if left is not None and running.exception() is None:
                 left(running.result())
             raise

@@ -120,7 +120,6 @@ class CatalogueWatcher:
         state = self._catalogue.scan()
         if state is self._state:
             return None
-        self._state = state
         known = Known(state.revision, broken=dict(state.broken))
         for name, entry in state.circuits.items():
             try:
@@ -137,6 +136,7 @@ class CatalogueWatcher:
             if self._broken.get(name) != why:
                 _log.warning("catalogue.unusable", circuit_id=name, why=why)
         self._broken = known.broken
+        self._state = state
         return known
 
     def _circuit(self, entry: Entry) -> KnownCircuit:
@@ -162,8 +162,10 @@ class CatalogueWatcher:
                 _log.error("catalogue.unreadable", error=str(error))
 
     async def close(self) -> None:
-        """Stop following."""
+        """Stop following; looks that have begun are told before this returns."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
+        # The one thread comes to this after all that was asked of it before.
+        await asyncio.get_running_loop().run_in_executor(self._thread, int)
         self._thread.shutdown()
