@@ -84,6 +84,9 @@ async def test_the_file_of_the_programs_says_where_circuits_lie_and_what_packed_
     wrong = await cli("circuits", "remove", "one", "--data-dir", lies, *with_file)
     assert wrong.code == 2
     assert "packed_quota" in wrong.err
+    assert (lies / "circuits" / "one").is_dir()
+    missing = ("--data-dir", lies, "--config", tmp_path / "missing.toml")
+    assert (await cli("circuits", "list", *missing)).code == 2
 
 
 async def test_a_circuit_is_added_and_proved_without_room_for_its_packed_key(

@@ -74,10 +74,13 @@ def test_a_prover_joins_the_scheduler_of_its_data_directory_unless_others_are_co
     run_file.write_text('{"listen": "127.0.0.1:7", "prover_listen": "127.0.0.1:8"}')
     config = tmp_path / "partita.toml"
     config.write_text(f'[prover]\ndata_dir = "{tmp_path / "data"}"\n')
-    assert _scheduler_nearby(None, tmp_path / "data") == "127.0.0.1:8"
-    assert _scheduler_nearby(config, None) == "127.0.0.1:8"
+    given = {"data_dir": str(tmp_path / "data")}
+    assert _scheduler_nearby(None, given) == "127.0.0.1:8"
+    assert _scheduler_nearby(config, {}) == "127.0.0.1:8"
     monkeypatch.setenv("PARTITA_PROVER__SCHEDULERS", '["elsewhere:1"]')
-    assert _scheduler_nearby(config, None) is None
+    assert _scheduler_nearby(config, {}) is None
     monkeypatch.delenv("PARTITA_PROVER__SCHEDULERS")
     config.write_text('[prover]\nschedulers = ["elsewhere:1"]\n')
-    assert _scheduler_nearby(config, tmp_path / "data") is None
+    assert _scheduler_nearby(config, given) is None
+    config.write_text('[prover]\nbackend = "bogus"\n')
+    assert _scheduler_nearby(config, {**given, "backend": "reference"}) == "127.0.0.1:8"

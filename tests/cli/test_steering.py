@@ -41,6 +41,8 @@ async def test_each_verb_sets_its_mode_or_trust_and_says_what_holds_now(
         await cli("fleet", {"uncordon": "drain", "release": "quarantine"}[verb], "gpu-0")
     ended = await cli("fleet", verb, "gpu-0", "--reason", "new fan")
     assert (ended.code, ended.out) == (0, f"prover gpu-0 is {words}: new fan\n")
+    as_json = await cli("fleet", verb, "gpu-0", "--reason", "new fan", "--json")
+    assert as_json.object["reason"] == "new fan"
     (view,) = peer.fleet.provers
     assert (view.mode, view.trust, view.reason) == (mode, trust, "new fan")
 

@@ -244,7 +244,7 @@ def remove(
     from partita_client import Client, RetryPolicy, UnavailableError
 
     root = data_dir_of(data_dir, config)
-    catalogue = _catalogue(root)
+    packed, catalogue = packed_keys(root, config), _catalogue(root)
     entry = catalogue.scan().circuits.get(name)
     address = running_scheduler(root)
     removed = False
@@ -259,7 +259,7 @@ def remove(
     if not removed:
         catalogue.remove(name)
     if entry is not None:
-        _discard_packed(entry, catalogue, packed_keys(root, config))
+        _discard_packed(entry, catalogue, packed)
     show(as_json, {"removed": name}, f"removed {name}")
 
 

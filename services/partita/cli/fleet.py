@@ -101,8 +101,8 @@ def _set(
     data_dir = before.get("data_dir") if data_dir is None else data_dir
     with connect(scheduler, data_dir) as client:
         view = client.set_prover_mode(prover_id, mode=mode, trust=trust, reason=reason)
-    value = prover_object(view)
     # Not what the prover says of itself: that is of before the change.
+    value = {**prover_object(view), "reason": view.reason or None}
     why = f": {view.reason}" if view.reason else ""
     line = f"prover {prover_id} is {value['mode']}, {value['trust']}{why}"
     show(as_json or bool(before.get("as_json")), value, line)

@@ -75,14 +75,13 @@ def data_dir_of(given: Path | None, config: Path | None = None) -> Path:
     Raises:
         ConfigError: `config` is wrong.
     """
-    if given is not None:
-        return given
     if config is None:
-        return default_data_dir()
+        return default_data_dir() if given is None else given
     from partita.scheduler.config import SchedulerConfig
     from partita.service.config import load, read_file
 
-    return load(SchedulerConfig, read_file(config).get("scheduler", {}), str(config)).data_dir
+    table = read_file(config).get("scheduler", {})
+    return load(SchedulerConfig, table, str(config), data_dir=given).data_dir
 
 
 def running_scheduler(data_dir: Path, port: str = "listen") -> str | None:

@@ -27,6 +27,8 @@ from partita.cli.options import (
 from partita.cli.output import note, show
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from partita.cli.supervisor import Child, Supervisor
 
 BackendOption = Annotated[
@@ -303,22 +305,27 @@ def prover(
     as_json: JsonFlag = False,
 ) -> None:
     """Run one prover in the foreground and say where once it is ready."""
-    connect = connect or _scheduler_nearby(config, data_dir)
     given = {
-        "DATA_DIR": None if data_dir is None else str(data_dir),
-        "SCHEDULERS": None if connect is None else json.dumps([connect]),
-        "PROVER_ID": prover_id,
-        "BACKEND": None if backend is None else backend.value,
-        "METRICS_LISTEN": metrics_listen,
+        "data_dir": None if data_dir is None else str(data_dir),
+        "prover_id": prover_id,
+        "backend": None if backend is None else backend.value,
+        "metrics_listen": metrics_listen,
     }
-    environment = {f"PARTITA_PROVER__{k}": v for k, v in given.items() if v is not None}
+    if connect is None:
+        connect = _scheduler_nearby(config, given)
+    given["schedulers"] = None if connect is None else json.dumps([connect])
+    environment = {f"PARTITA_PROVER__{k.upper()}": v for k, v in given.items() if v is not None}
     arguments = ["--json"] if as_json else []
     arguments += [] if config is None else ["--config", str(config)]
     _become("partita.prover", arguments, environment)
 
 
-def _scheduler_nearby(config: Path | None, data_dir: Path | None) -> str | None:
+def _scheduler_nearby(config: Path | None, given: Mapping[str, str | None]) -> str | None:
     """Where the scheduler of the data directory takes provers; None if schedulers are configured.
+
+    Args:
+        config: the file of all programs.
+        given: what the command line says, by the names of the configuration.
 
     Raises:
         ConfigError: file or environment are wrong.
@@ -327,7 +334,7 @@ def _scheduler_nearby(config: Path | None, data_dir: Path | None) -> str | None:
     from partita.service.config import load, read_file
 
     table = {} if config is None else read_file(config).get("prover", {})
-    configured = load(ProverConfig, table, str(config or "environment"), data_dir=data_dir)
+    configured = load(ProverConfig, table, str(config or "environment"), **given)
     if "schedulers" in configured.model_fields_set:
         return None
     return running_scheduler(configured.data_dir, "prover_listen")

@@ -81,6 +81,7 @@ def prove(
 
     start_s = time.perf_counter()
     root = data_dir_of(data_dir, config)
+    packed = packed_keys(root, config)
     entry = Catalogue(root / "circuits").show(name)
     if entry.manifest.insecure:
         note(f"warning: {name}: {INSECURE}")
@@ -89,7 +90,7 @@ def prove(
     witness = _witness(entry, files, input_file, witness_file)
     computer = backend_named(backend)
     with progress("loading the proving key", "bytes") as packing:
-        key = _load_key(entry, files, computer, packed_keys(root, config), packing)
+        key = _load_key(entry, files, computer, packed, packing)
     done = 0
 
     with progress("proving") as step:
