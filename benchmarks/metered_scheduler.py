@@ -4,9 +4,9 @@
 
 The program is `partita.scheduler` as it is; configuration comes from the environment. FILE of
 --threads maps the native ids of Python's threads to their names, renewed while it runs, and the
-native extension's pool, as large as ever, names its threads, so that another process can tell the
-verifier's CPU time from the rest. --profile writes a cProfile of the
-event loop's thread when the scheduler ends; it slows everything down, so no figure is taken then.
+native extension's pool, a thread for each core, names its threads, so that another process can
+tell the verifier's CPU time from the rest. --profile writes a cProfile of the event loop's thread
+when the scheduler ends; it slows everything down, so no figure is taken then.
 """
 
 from __future__ import annotations

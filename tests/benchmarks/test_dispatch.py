@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks import processes
 from benchmarks.dispatch import CpuTimes, figures, measure, prepare
+from benchmarks.metered_scheduler import POOL_NAME
 from benchmarks.processes import services_in
 from partita.service.fingerprint import fingerprint
 
@@ -32,19 +33,47 @@ async def test_instant_provers_end_every_job_and_all_is_measured(tmp_path: Path)
     assert [figure.bound for figure in figures(found)] == ["≥ 800", "≤ 0.5", "≤ 20"]
 
 
-def test_the_time_of_a_thread_that_nobody_knows_is_no_verification(tmp_path: Path) -> None:
+def burn() -> None:
+    """Use a tenth of a second of this thread's CPU."""
+    start_s = time.thread_time()
+    while time.thread_time() < start_s + 0.1:
+        pass
+
+
+@pytest.mark.parametrize(("python", "own"), [("verifier-0", ""), ("", f"{POOL_NAME}-0"), ("", "")])
+def test_only_the_verifier_and_the_native_pool_count_as_verification(
+    tmp_path: Path, python: str, own: str
+) -> None:
     names = tmp_path / "threads.json"
+    burnt, leave = threading.Event(), threading.Event()
 
-    def used(name: dict[str, str]) -> CpuTimes:
-        names.write_text(json.dumps(name))
-        before, start_s = CpuTimes.of(os.getpid(), names), time.thread_time()
-        while time.thread_time() < start_s + 0.1:
-            pass
-        return CpuTimes.of(os.getpid(), names).since(before)
+    def work() -> None:
+        me = threading.get_native_id()
+        names.write_text(json.dumps({str(me): python} if python else {}))
+        if own:
+            Path(f"/proc/self/task/{me}/comm").write_text(own)
+        burn()
+        burnt.set()
+        leave.wait()
 
-    unknown = used({})
-    assert (unknown.other_s > 0, unknown.verification_s) == (True, 0)
-    assert used({str(threading.get_native_id()): "verifier-0"}).verification_s > 0
+    names.write_text("{}")
+    before, thread = CpuTimes.of(os.getpid(), names), threading.Thread(target=work)
+    thread.start()
+    burnt.wait()
+    used = CpuTimes.of(os.getpid(), names).since(before)
+    leave.set()
+    thread.join()
+    assert (used.verification_s > 0.05) is bool(python or own)
+    assert (used.other_s > 0.05) is not bool(python or own)
+
+
+def test_the_time_of_a_thread_that_has_ended_is_not_lost(tmp_path: Path) -> None:
+    names = tmp_path / "threads.json"
+    names.write_text("{}")
+    before, thread = CpuTimes.of(os.getpid(), names), threading.Thread(target=burn)
+    thread.start()
+    thread.join()
+    assert CpuTimes.of(os.getpid(), names).since(before).other_s > 0.05
 
 
 def test_a_service_of_another_build_than_the_benchmark_is_told(
