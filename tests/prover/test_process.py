@@ -8,24 +8,33 @@ import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from partita.v1 import dispatch_pb2, types_pb2
 from tests.prover.circuits_on_disk import ONE_CONSTRAINT, add, lease_of
 from tests.prover.peer import TIMEOUT_S, Peer, Session, serving
+from tests.system.cluster import FAULTY_PROVER, Gate
+from tests.system.faulty_prover import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
-_GATED = Path(__file__).with_name("gated_prover.py")
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    gate = Gate(tmp_path / "gate")
+    yield gate
+    gate.open()
 
 
 @asynccontextmanager
 async def process_on(
-    peer: Peer, data_dir: Path, gate: Path | None = None, **variables: str
+    peer: Peer, data_dir: Path, gate: Gate | None = None, **variables: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A prover process; with a gate, no proof goes on before that file is there."""
+    """A prover process; with a gate, its proofs wait on the device until that is opened."""
     environment = {
         **os.environ,
         "PARTITA_PROVER__PROVER_ID": "p-1",
@@ -36,7 +45,11 @@ async def process_on(
         "PARTITA_PROVER__BACKEND": "reference",
         **variables,
     }
-    program = ("-m", "partita.prover") if gate is None else (_GATED, gate)
+    program = ["-m", "partita.prover"]
+    if gate is not None:
+        program = [str(FAULTY_PROVER)]
+        fault = Fault(journal=str(data_dir / "journal"), gate=str(gate.path))
+        environment.update(fault.environment())
     process = await asyncio.create_subprocess_exec(
         sys.executable, *program, env=environment, stderr=subprocess.DEVNULL
     )
@@ -65,14 +78,13 @@ async def exit_code(process: asyncio.subprocess.Process) -> int:
         return await process.wait()
 
 
-async def test_sigterm_finishes_what_is_proved_then_exits_zero(tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
+async def test_sigterm_finishes_what_is_proved_then_exits_zero(tmp_path: Path, gate: Gate) -> None:
     async with serving() as peer, process_on(peer, tmp_path, gate) as process:
         session, key = await proving(peer, tmp_path / "circuits")
         process.send_signal(signal.SIGTERM)
         actual = await session.actual(lambda a: a.condition == dispatch_pb2.CONDITION_DRAINING)
         assert actual.leases[0].phase == types_pb2.PHASE_PROVING
-        gate.touch()
+        gate.open()
         held = await session.lease("1.1", lambda x: x.phase == types_pb2.PHASE_FINISHED)
         assert held.WhichOneof("outcome") == "proved"
         assert process.returncode is None
@@ -85,11 +97,11 @@ async def test_sigterm_finishes_what_is_proved_then_exits_zero(tmp_path: Path) -
 
 
 async def test_at_the_end_of_the_grace_the_rest_is_handed_back_and_the_exit_is_zero(
-    tmp_path: Path,
+    tmp_path: Path, gate: Gate
 ) -> None:
     async with (
         serving() as peer,
-        process_on(peer, tmp_path, tmp_path / "gate", PARTITA_PROVER__DRAIN_GRACE="0") as process,
+        process_on(peer, tmp_path, gate, PARTITA_PROVER__DRAIN_GRACE="0") as process,
     ):
         session, _ = await proving(peer, tmp_path / "circuits")
         process.send_signal(signal.SIGTERM)
@@ -100,8 +112,8 @@ async def test_at_the_end_of_the_grace_the_rest_is_handed_back_and_the_exit_is_z
         assert failure.kind == types_pb2.FAILURE_KIND_HANDED_BACK
 
 
-async def test_a_second_sigterm_ends_the_process_at_once(tmp_path: Path) -> None:
-    async with serving() as peer, process_on(peer, tmp_path, tmp_path / "gate") as process:
+async def test_a_second_sigterm_ends_the_process_at_once(tmp_path: Path, gate: Gate) -> None:
+    async with serving() as peer, process_on(peer, tmp_path, gate) as process:
         session, _ = await proving(peer, tmp_path / "circuits")
         process.send_signal(signal.SIGTERM)
         await session.actual(lambda a: a.condition == dispatch_pb2.CONDITION_DRAINING)

@@ -47,7 +47,7 @@ MERKLE = ROOT / "examples" / "merkle"
 DEADLINE_S = 60.0
 
 _POLL_S = 0.02
-_FAULTY = Path(__file__).with_name("faulty_prover.py")
+FAULTY_PROVER = Path(__file__).with_name("faulty_prover.py")
 _CHILD = Path(child.__file__)
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class Gate:
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def open(self) -> None:
-        """Let everybody through from now on."""
+        """Let everybody through from now on; also closes its file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -262,7 +262,7 @@ class Cluster:
             **settings,
         }
         environment = {**_variables("PROVER", values), **fault.environment()}
-        return self.launch(prover_id, [str(_FAULTY)], environment)
+        return self.launch(prover_id, [str(FAULTY_PROVER)], environment)
 
     def launch(
         self, name: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None
@@ -277,7 +277,7 @@ class Cluster:
                     *(sys.executable, "-IS", str(_CHILD), str(os.getpid())),
                     *(sys.executable, *arguments),
                 ],
-                env={**_clean_environment(), **(environment or {})},
+                env={**clean_environment(), **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -290,7 +290,7 @@ class Cluster:
         """Run a `partita` command against this cluster until it ends."""
         return subprocess.run(
             [sys.executable, "-m", "partita.cli.main", *map(str, arguments)],
-            env={**_clean_environment(), **self.command_environment()},
+            env={**clean_environment(), **self.command_environment()},
             capture_output=True,
             text=True,
             check=False,
@@ -428,6 +428,7 @@ def _variables(program: str, values: Mapping[str, object]) -> dict[str, str]:
     }
 
 
-def _clean_environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
+    """The environment of this process without what configures Partita."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PARTITA_")}
     return {**kept, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}

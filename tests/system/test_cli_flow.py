@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from partita_client import AsyncClient
+from tests.system.cluster import clean_environment
 
 ONE = Path("tests/vectors/edge/one-constraint-bn254")
 PARTITA = (sys.executable, "-m", "partita.cli.main")
@@ -37,7 +38,7 @@ class Up:
 
 def environment(data_dir: Path) -> dict[str, str]:
     return {
-        **{name: x for name, x in os.environ.items() if not name.startswith("PARTITA_")},
+        **clean_environment(),
         "PARTITA_DATA_DIR": str(data_dir),
         "PARTITA_SCHEDULER__LISTEN": "127.0.0.1:0",
         "PARTITA_SCHEDULER__PROVER_LISTEN": "127.0.0.1:0",

@@ -31,12 +31,12 @@ def in_the_middle(cluster: Cluster) -> tuple[Process, str]:
         cluster.prover(name, fault, max_leases=2)
     cluster.until_offered("product", "a", "b")
     job_id = cluster.submit(range(10))
-    both = [types_pb2.PHASE_WAITING_FOR_DEVICE, types_pb2.PHASE_PROVING]
+    both = sorted([types_pb2.PHASE_WAITING_FOR_DEVICE, types_pb2.PHASE_PROVING])
 
     def stand() -> bool:
         # Also what was granted last is there: a prover that never heard of it does not keep it.
         held = [sorted(x.phase for x in cluster.leases(name)) for name in ("a", "b")]
-        return held == [sorted(both)] * 2 and len(cluster.begun()) == 4
+        return held == [both] * 2 and len(cluster.begun()) == 4
 
     eventually(
         lambda: done(cluster, job_id) == 2 and stand(),

@@ -67,9 +67,6 @@ def _models() -> list[type[ProgramConfig]]:
 
 
 def _load(file: Path | None) -> list[ProgramConfig]:
-    from partita.service.config import load, read_file
+    from partita.service.config import load_file
 
-    models = _models()
-    content = {} if file is None else read_file(file)
-    source = "environment" if file is None else str(file)
-    return [load(model, content.get(model.table, {}), source) for model in models]
+    return [load_file(model, file) for model in _models()]

@@ -14,7 +14,7 @@ from typing import Any
 from partita.cli.doctor_report import Check, attempt, fail, ok, warn
 from partita.prover.config import ProverConfig
 from partita.scheduler.config import SchedulerConfig
-from partita.service.config import ConfigError, load, read_file
+from partita.service.config import ConfigError, load_file
 from partita.service.fingerprint import fingerprint, processor
 
 _REQUIREMENT = re.compile(
@@ -51,9 +51,8 @@ def read_settings(file: Path | None, data_dir: Path | None) -> Settings:
     """
     source = "environment" if file is None else str(file)
     try:
-        tables = {} if file is None else read_file(file)
-        scheduler = load(SchedulerConfig, tables.get("scheduler", {}), source, data_dir=data_dir)
-        prover = load(ProverConfig, tables.get("prover", {}), source, data_dir=data_dir)
+        scheduler = load_file(SchedulerConfig, file, data_dir=data_dir)
+        prover = load_file(ProverConfig, file, data_dir=data_dir)
     except ConfigError as error:
         cure = "correct it; `partita config default` shows every key"
         given: dict[str, Any] = {} if data_dir is None else {"data_dir": data_dir}

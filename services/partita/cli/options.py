@@ -78,10 +78,9 @@ def data_dir_of(given: Path | None, config: Path | None = None) -> Path:
     if config is None:
         return default_data_dir() if given is None else given
     from partita.scheduler.config import SchedulerConfig
-    from partita.service.config import load, read_file
+    from partita.service.config import load_file
 
-    table = read_file(config).get("scheduler", {})
-    return load(SchedulerConfig, table, str(config), data_dir=given).data_dir
+    return load_file(SchedulerConfig, config, data_dir=given).data_dir
 
 
 def running_scheduler(data_dir: Path, port: str = "listen") -> str | None:

@@ -125,12 +125,10 @@ class _Plan:
     ) -> None:
         from partita.prover.config import ProverConfig
         from partita.scheduler.config import SchedulerConfig
-        from partita.service.config import load, read_file
+        from partita.service.config import load_file
 
-        tables = {} if config is None else read_file(config)
-        source = str(config or "environment")
-        scheduler = load(SchedulerConfig, tables.get("scheduler", {}), source, data_dir=data_dir)
-        self._prover = load(ProverConfig, tables.get("prover", {}), source, backend=backend)
+        scheduler = load_file(SchedulerConfig, config, data_dir=data_dir)
+        self._prover = load_file(ProverConfig, config, backend=backend)
         self._share = share
         self.config = config
         self.data_dir = scheduler.data_dir.absolute()
@@ -331,10 +329,9 @@ def _scheduler_nearby(config: Path | None, given: Mapping[str, str | None]) -> s
         ConfigError: file or environment are wrong.
     """
     from partita.prover.config import ProverConfig
-    from partita.service.config import load, read_file
+    from partita.service.config import load_file
 
-    table = {} if config is None else read_file(config).get("prover", {})
-    configured = load(ProverConfig, table, str(config or "environment"), **given)
+    configured = load_file(ProverConfig, config, **given)
     if "schedulers" in configured.model_fields_set:
         return None
     return running_scheduler(configured.data_dir, "prover_listen")

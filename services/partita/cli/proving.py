@@ -49,11 +49,9 @@ def packed_keys(root: Path, config: Path | None) -> PackedKeys:
     """
     from partita.circuits.packed import PackedKeys
     from partita.prover.config import ProverConfig
-    from partita.service.config import load, read_file
+    from partita.service.config import load_file
 
-    table = {} if config is None else read_file(config).get("prover", {})
-    quota_bytes = load(ProverConfig, table, str(config or "environment")).packed_quota
-    return PackedKeys(root / "packed", quota_bytes)
+    return PackedKeys(root / "packed", load_file(ProverConfig, config).packed_quota)
 
 
 def prove(

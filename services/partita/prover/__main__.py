@@ -15,7 +15,7 @@ from pathlib import Path
 from partita.prover.app import main
 from partita.prover.config import ProverConfig
 from partita.service import logs
-from partita.service.config import ConfigError, load, read_file
+from partita.service.config import ConfigError, load_file
 from partita.service.grpcio import AddressInUseError
 from partita.service.paths import DataDirUnusableError
 
@@ -29,8 +29,7 @@ def _main() -> int:
     given = parser.parse_args()
     path: Path | None = given.config
     try:
-        tables = read_file(path) if path else {}
-        config = load(ProverConfig, tables.get("prover", {}), str(path or "environment"))
+        config = load_file(ProverConfig, path)
         logs.configure(level=config.log_level)
 
         def ready(address: str) -> None:

@@ -322,8 +322,8 @@ class BlobStore:
         except OSError as error:
             _log.error("blobs.refused", directory=str(self._directory), error=error.strerror)
             raise IngestFullError(
-                f"the blob cannot be written: {error.strerror}; nothing of it was kept, the "
-                "operator must make room under blobs/"
+                f"the blob cannot be written: {error.strerror}; upload it again once the operator "
+                "has made room under blobs/"
             ) from error
 
     async def _in_thread(

@@ -224,6 +224,21 @@ def load(model: type[C], table: dict[str, Any], source: str, **given: Any) -> C:
         ) from error
 
 
+def load_file(model: type[C], file: Path | None, **given: Any) -> C:
+    """Return the configuration of one program from its table of a file.
+
+    Args:
+        model: its class.
+        file: the TOML file; None = environment and defaults.
+        given: as for `load`.
+
+    Raises:
+        ConfigError: as `read_file` and `load`.
+    """
+    tables = {} if file is None else read_file(file)
+    return load(model, tables.get(model.table, {}), str(file or "environment"), **given)
+
+
 def default_toml(models: list[type[ProgramConfig]]) -> str:
     """Return a commented configuration file that holds every key with its default."""
     return "\n".join(_table(model, None) for model in models)

@@ -1,4 +1,4 @@
-"""A prover gets a partition that it failed on again only after a while; another gets it at once."""
+"""A prover gets a partition that it failed on again only after a while; another soon."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from partita.scheduler.core import events as ev
 from partita.scheduler.core.model import Condition, FailureKind, Phase
 from partita.scheduler.core.views import PublicState
 from tests.scheduler.core.world import Peer, World, offer
+
+
+def fail_all(peer: Peer) -> None:
+    """Let a prover fail all that it shall hold."""
+    peer.sync()
+    for job_id, index in peer.wanted():
+        peer.fail(peer.lease_of(job_id, index), FailureKind.COMPUTE)
+    peer.sync()
 
 
 def test_a_prover_that_must_be_used_again_waits_1_5_then_30_seconds() -> None:
@@ -32,16 +40,10 @@ def test_another_prover_that_can_take_it_gets_it_within_a_second() -> None:
     bad = Peer(world, "gpu-0").connect()
     world.submit("j", 2)
     for wait_s in (1, 5):
-        bad.sync()
-        for index in range(2):
-            bad.fail(bad.lease_of("j", index), FailureKind.COMPUTE)
-        bad.sync()
+        fail_all(bad)
         world.run(wait_s)
         bad.report()
-    bad.sync()
-    for index in range(2):
-        bad.fail(bad.lease_of("j", index), FailureKind.COMPUTE)
-    bad.sync()
+    fail_all(bad)
     good = Peer(world, "gpu-1", offer("other")).connect()
     world.run(1)
     assert world.core.partitions("j")[0].waiting_for.startswith("waits before another try")
@@ -56,15 +58,9 @@ def test_another_prover_that_comes_and_goes_does_not_shorten_the_wait() -> None:
     world = World()
     bad = Peer(world, "gpu-0").connect()
     world.submit("j", 4)
-    bad.sync()
-    for index in range(4):
-        bad.fail(bad.lease_of("j", index), FailureKind.COMPUTE)
-    bad.sync()
+    fail_all(bad)
     world.run(1)
-    bad.sync()
-    for index in range(4):
-        bad.fail(bad.lease_of("j", index), FailureKind.COMPUTE)
-    bad.sync()
+    fail_all(bad)
     other = Peer(world, "gpu-1", slots=1, express=0)
     for _ in range(4):
         other.connect()
@@ -125,4 +121,4 @@ def test_a_job_that_ends_while_a_back_off_runs_is_forgotten_without_a_trace() ->
     good.prove(good.lease_of("j"))
     assert world.core.status("j").state is PublicState.COMPLETED
     world.run(40)
-    assert not any(name[0] in ("backoff", "spare") for name in world.core._state.timers.armed)
+    assert not any(name[0] in ("backoff", "look") for name in world.core._state.timers.armed)

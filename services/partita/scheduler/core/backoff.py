@@ -1,6 +1,6 @@
 """Back-off: how long a partition waits before a prover that it failed on gets it again.
 
-Each counted failure starts one. Until it is over the partition waits in its lane only while
+A failure that ends a lease starts one. Until it is over the partition waits in its lane only while
 another prover accepts it, otherwise in no lane; so an unsteady second prover neither shortens the
 wait nor keeps the partition from a steady one. It goes on while the partition is LEASED, and ends
 when it is PROVED or dropped; a restart of the scheduler ends all. `State.backing_off` lists all
@@ -18,10 +18,12 @@ from partita.scheduler.core.timers import TimerName
 
 _LOOK_NS = SECOND_NS
 """How often those in no lane are looked at for another prover that has come."""
-_LOOK: TimerName = ("spare", "", 0)
+LOOK: TimerName = ("look", "", 0)
+"""The timer of that."""
 
 
-def _timer(part: Partition) -> TimerName:
+def timer(part: Partition) -> TimerName:
+    """The timer of its back-off."""
     return "backoff", part.job.job_id, part.index
 
 
@@ -30,14 +32,14 @@ def begin(state: State, part: Partition) -> None:
     waits = state.config.backoff_ns
     wait_ns = waits[min(len(part.failures), len(waits)) - 1]
     state.backing_off[part.job.job_id, part.index] = part
-    state.timers.arm(_timer(part), state.now_ns + wait_ns)
+    state.timers.arm(timer(part), state.now_ns + wait_ns)
 
 
 def end(state: State, part: Partition) -> None:
     """Forget the back-off, if there is one; to queue the partition is the caller's."""
     if state.backing_off.pop((part.job.job_id, part.index), None) is not None:
         part.backing_off = False
-        state.timers.disarm(_timer(part))
+        state.timers.disarm(timer(part))
 
 
 def queue(state: State, part: Partition) -> None:
@@ -61,8 +63,8 @@ def hold(state: State, part: Partition) -> None:
     state.queue.remove(part)
     leases.unbind(state, part)
     part.backing_off = True
-    if _LOOK not in state.timers.armed:
-        state.timers.arm(_LOOK, state.now_ns + _LOOK_NS)
+    if LOOK not in state.timers.armed:
+        state.timers.arm(LOOK, state.now_ns + _LOOK_NS)
 
 
 def over(state: State, part: Partition) -> None:
@@ -94,4 +96,4 @@ def look(state: State) -> None:
             state.queue.add(part)
             state.want_dispatch = True
     if left:
-        state.timers.arm(_LOOK, state.now_ns + _LOOK_NS)
+        state.timers.arm(LOOK, state.now_ns + _LOOK_NS)

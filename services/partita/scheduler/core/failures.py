@@ -121,7 +121,7 @@ def count(state: State, part: Partition, failure: Failure) -> None:
     elif part.lease is not None:
         state.changed(part.job)
     elif part.state is PartitionState.LEASED:
-        jobs.requeue(state, part, failed=bool(failure.prover_id))
+        jobs.requeue(state, part, failed=True)
     else:
         jobs.relane(state, part)
         state.changed(part.job)

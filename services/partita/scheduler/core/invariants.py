@@ -20,7 +20,7 @@ a second outcome, and the simulation holds I12.
 
 from __future__ import annotations
 
-from partita.scheduler.core import acceptance, dispatch, reading
+from partita.scheduler.core import acceptance, backoff, dispatch, reading
 from partita.scheduler.core.assembler import proof_digest
 from partita.scheduler.core.errors import CoreBug
 from partita.scheduler.core.model import JobState, Outcome, PartitionState
@@ -87,11 +87,11 @@ def _check_partition(state: State, part: Partition) -> None:
         "I8",
         f"{name} {part.state.name} backing_off={part.backing_off} lane={part.lane}",
     )
-    armed = ("backoff", part.job.job_id, part.index) in state.timers.armed
+    armed = backoff.timer(part) in state.timers.armed
     listed = state.backing_off.get((part.job.job_id, part.index)) is part
     _require(armed == listed, "I13", f"{name}: back-off without its deadline")
     _require(listed or not part.backing_off, "I8", f"{name} is in no lane and does not back off")
-    looked = ("spare", "", 0) in state.timers.armed
+    looked = backoff.LOOK in state.timers.armed
     _require(looked or not part.backing_off, "I13", f"{name} is in no lane and nobody looks")
     _require(part.open or not listed, "I8", f"{name} backs off and is {part.state.name}")
     if part.state is PartitionState.PROVED:

@@ -332,7 +332,7 @@ _TIMERS: dict[str, Callable[[State, TimerName], None]] = {
     "deadline": _deadline,
     "abandon": _abandon,
     "backoff": _backoff,
-    "spare": lambda state, name: backoff.look(state),  # noqa: ARG005
+    "look": lambda state, name: backoff.look(state),  # noqa: ARG005
     "quarantine": lambda state, name: trust.end_quarantine(state, state.provers[name[1]]),
     "forget": lambda state, name: jobs.forget(state, state.jobs[name[1]]),
     "inputs": lambda state, name: jobs.drop_inputs(state, state.jobs[name[1]]),
